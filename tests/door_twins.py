@@ -139,8 +139,8 @@ FOUND = {
 def reader_of(frame, **changes):
     """Return a reader of a frame as if it were a database or a file."""
 
-    def part(columns, *, skip=0, hints=None):
-        yield frame.select(columns).slice(skip)
+    def part(wanted):
+        yield frame.select(wanted.columns).slice(wanted.skip)
 
     names = tuple(frame.columns)
     given = TableReader(names, "a twin", True, (part,), dict(frame.schema))
@@ -200,8 +200,8 @@ def lazy_twin(folder, pair, rows):
     """A lazy frame that is run anew for every pass, its rows told by their position."""
     frame = BY_NAME["Polars, reordered"].build(folder, pair, rows)
 
-    def part(columns, *, skip=0, hints=None):
-        yield frame.select(columns).collect().slice(skip)
+    def part(wanted):
+        yield frame.select(wanted.columns).collect().slice(wanted.skip)
 
     return reader_of(frame.collect(), parts=(part,))
 

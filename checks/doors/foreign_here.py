@@ -5,9 +5,9 @@ They are the readers that run in a process of their own otherwise; only the pipe
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -15,35 +15,34 @@ import polars as pl
 from pegsynth.errors import DataError
 from pegsynth.tables import foreign_read
 from pegsynth.tables.arrow_read import batch_rows, sliced
-from pegsynth.tables.foreign import serve
-from pegsynth.tables.foreign.problem import ForeignError
+from pegsynth.tables.foreign import ForeignError, serve
+from pegsynth.tables.reader import Wanted
 
 
-class InThisProcess:
+class InThisProcess(foreign_read.ForeignProcess):
     """What reads one file, called and not asked."""
 
     def __init__(self, source: foreign_read.ForeignTable) -> None:
-        self._file = source
+        self._source = source
         try:
-            self._source = serve.opened(source.request)
+            self._opened = serve.opened(source.asked)
         except ForeignError as problem:
             raise foreign_read.refusal(source, problem.code, problem.names) from None
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Answer a request for the header."""
-        found = dict(self._source.describe())
-        found["schema"] = base64.b64encode(found["schema"].serialize().to_pybytes()).decode()
-        return found
+        return asdict(self._opened.describe())
 
-    def rows(self, columns: Sequence[str], *, skip: int) -> Iterator[pl.DataFrame]:
+    def rows(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
         """Yield rows."""
-        batches = self._source.batches(columns, skip, batch_rows(len(columns)))
+        columns = wanted.columns
+        batches = self._opened.batches(columns, wanted.skip, batch_rows(len(columns)))
         try:
             yield from sliced(batches, columns)
         except ForeignError as problem:
-            raise foreign_read.refusal(self._file, problem.code, problem.names) from None
+            raise foreign_read.refusal(self._source, problem.code, problem.names) from None
         except DataError as error:
-            raise DataError(f"{self._file.file}: {error}") from None
+            raise DataError(f"{self._source.file}: {error}") from None
 
     def kill(self) -> None:
         """Do nothing: there is no process."""

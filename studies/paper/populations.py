@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pegsynth.codec.code_table import bounded_codes
+from pegsynth.codec.code_table import CodeTable
 from pegsynth.codec.codec import decode, encode, one_matrix
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError
@@ -52,7 +52,7 @@ def of_user(data: Any, schema: Schema, seed: int) -> dict[str, Population]:
     """
     stream = RandomStream(f"study table {seed}")
     with opened(data, dialect=schema.dialect) as reader:
-        codes = one_matrix(bounded_codes(reader, schema, stream)())
+        codes = one_matrix(CodeTable(reader, schema, stream).batches())
     if len(codes) < LEAST_ROWS:
         raise DataError(
             f"the table has {len(codes)} rows; a study needs at least {LEAST_ROWS} to hold some out"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pegsynth.codec.code_table import bounded_codes
+from pegsynth.codec.code_table import CodeTable
 from pegsynth.codec.codec import decode, encode, one_matrix
 from pegsynth.errors import ParameterError
 from pegsynth.inference.statistics import Estimate
@@ -267,7 +267,7 @@ _SOME = 100
 
 def _population(data: Any, schema: Schema, pool: Any, holdout: Any) -> tuple[Population, Pool]:
     with opened(data, dialect=schema.dialect) as reader:
-        codes = one_matrix(bounded_codes(reader, schema, RandomStream("study table"))())
+        codes = one_matrix(CodeTable(reader, schema, RandomStream("study table")).batches())
     book = replace(schema, unit=None, columns=schema.features, rows_per_unit=1)
     nothing = codes[:0]
     named: Pool = "public"

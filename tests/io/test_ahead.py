@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from pegsynth.tables.ahead import run_ahead
+from pegsynth.tables.reader import run_ahead
 
 
 @pytest.mark.parametrize("most", [1, 3, 1000])

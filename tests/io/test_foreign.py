@@ -311,7 +311,7 @@ def test_an_extra_that_is_not_installed_is_one_message(tmp_path, package, monkey
     if package == "xlsxwriter":
         real = importlib.util.find_spec
         monkeypatch.setattr(
-            "pegsynth.tables.office_write.find_spec", lambda n: None if n == package else real(n)
+            "pegsynth.tables.table_output.find_spec", lambda n: None if n == package else real(n)
         )
         with pytest.raises(OutputError, match=r"pip install 'pegsynth\[office\]'"):
             written(tmp_path / "t.xlsx")

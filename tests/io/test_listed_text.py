@@ -9,6 +9,7 @@ from pegsynth.codec.codec import Decoder, encode, encode_table
 from pegsynth.errors import DataError
 from pegsynth.schema import Feature, Schema
 from pegsynth.tables.arrow_read import _with_listed, parquet_pieces
+from pegsynth.tables.reader import Wanted
 from pegsynth.tables.table_input import open_table
 from pegsynth.tables.table_output import open_writer
 
@@ -27,7 +28,7 @@ def written(path, frame, **options):
 
 
 def frames(path, columns):
-    return [piece.frame() for piece in parquet_pieces(path, columns, hints=KINDS)]
+    return [piece.frame() for piece in parquet_pieces(path, Wanted(tuple(columns), hints=KINDS))]
 
 
 @pytest.mark.parametrize("options", [{}, {"use_dictionary": False}, {"row_group_size": 2}])

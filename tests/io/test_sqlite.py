@@ -10,9 +10,14 @@ from command import SECRET, check_refused, done, pegs, snapshot
 from pegsynth.codec.codec import encode
 from pegsynth.errors import DataError, OutputError, ParameterError
 from pegsynth.schema.dtypes import as_text
-from pegsynth.tables import database as database_catalogue
-from pegsynth.tables.database import MOST_NAMED, DatabaseTable, DatabaseTarget, split_name
-from pegsynth.tables.database_write import check_database_target
+from pegsynth.tables import database_read as database_catalogue
+from pegsynth.tables.database import (
+    DatabaseTable,
+    DatabaseTarget,
+    check_database_target,
+    split_name,
+)
+from pegsynth.tables.database_read import MOST_NAMED
 from pegsynth.tables.table_input import open_table
 from pegsynth.tables.table_output import open_writer
 from small_release import small_schema, small_table

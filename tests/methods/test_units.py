@@ -9,7 +9,7 @@ import pytest
 
 import pegsynth
 from command import check_refused, done, pegs
-from pegsynth.codec.code_table import bounded_codes, kept_rows
+from pegsynth.codec.code_table import CodeTable, kept_rows
 from pegsynth.errors import DataError
 from pegsynth.methods.gibbs.block_fitting import one_way_counts
 from pegsynth.random import RandomStream
@@ -57,7 +57,7 @@ def test_blocks_count_the_kept_rows_only(k, options):
 def test_both_passes_see_the_same_rows():
     """Pairs and blocks are counted in two passes; a unit may not give k rows to each."""
     table = people(5, 5, 5)
-    stream = bounded_codes(open_table(table), small_schema(rows_per_unit=2), RandomStream())
+    stream = CodeTable(open_table(table), small_schema(rows_per_unit=2), RandomStream()).batches
     first, second = (np.concatenate(list(stream())) for _ in range(2))
     assert len(first) == 6
     assert np.array_equal(first, second)

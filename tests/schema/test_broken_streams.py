@@ -28,7 +28,7 @@ class Damaged:
         raise DataError("t: damaged")
 
 
-def pieces(columns, *, skip=0, hints=None):
+def pieces(wanted):
     """Go on for longer than anybody reads ahead."""
     good = pl.DataFrame({"a": ["x"] * ROWS})
     yield good

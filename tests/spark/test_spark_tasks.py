@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth.api.estimator import PeGS
-from pegsynth.codec.code_table import bounded_codes, kept_rows
+from pegsynth.codec.code_table import CodeTable, kept_rows
 from pegsynth.codec.codec import Decoder, encode
 from pegsynth.codec.finding_categories import CandidateCounts
 from pegsynth.codec.measured_rows import GridCounter
@@ -288,7 +288,7 @@ def test_rows_of_bytes_and_back(rows, columns):
 def test_units_keep_the_rows_that_the_local_engine_keeps(k, cuts, on_partition, monkeypatch):
     monkeypatch.setattr(codes, "_MOST_HELD", 50)
     schema, table = small_schema(rows_per_unit=k), small_table(400, units=60)
-    wanted = np.concatenate(list(bounded_codes(open_table(table), schema, RandomStream(5))()))
+    wanted = np.concatenate(list(CodeTable(open_table(table), schema, RandomStream(5)).batches()))
     stream = RandomStream(5)
     number, names = stream.substreams(1), ("person", *schema.names)
     parts = partitions(table.select(names), cuts)

@@ -34,7 +34,8 @@ from pegsynth.spark.spark_session import configured, open_session, spark_errors,
 from pegsynth.storage.book.booking import Booking
 from pegsynth.storage.spending import locked, spent_path
 from pegsynth.tables.atomic import atomic_text, check_target
-from pegsynth.tables.file_sets import EXTENSIONS, refuse_secrets, scheme_of, table_format
+from pegsynth.tables.file_kinds import KINDS, table_format
+from pegsynth.tables.file_sets import refuse_secrets, scheme_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -164,7 +165,7 @@ def _read(spark: SparkSession, source: str) -> DataFrame:
             refuse_lakehouse_files(table)
             return table
     except spark_errors():
-        known = ", ".join(name for name, kind in EXTENSIONS.items() if kind == "parquet")
+        known = ", ".join(KINDS["parquet"].extensions)
         raise DataError(
             f"{source}: Spark finds no Parquet files ({known}) there that it can read; check the "
             "name, and that every worker sees the same files"

@@ -51,7 +51,7 @@ from pegsynth.storage.model_file import notice_of, read_manifest, save_model
 from pegsynth.storage.spending import locked, rows_were_drawn, spent_path
 from pegsynth.tables.atomic import check_space, check_target
 from pegsynth.tables.database import DatabaseTarget
-from pegsynth.tables.file_sets import table_format
+from pegsynth.tables.file_kinds import table_format
 from pegsynth.tables.table_input import same_file, table_files
 from pegsynth.tables.table_output import check_writable, open_writer
 from pegsynth.views import aligned

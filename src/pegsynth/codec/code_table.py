@@ -2,9 +2,8 @@
 
 k is public. A row's fate depends on the rows of its own unit alone, so adding or removing
 a unit changes the rows of no other. Every row has a random word, and the k rows of a unit
-with the smallest words are kept. Memory is bounded: when there are too many units to hold
-at once, they are dealt into shares by a hash of their name and the unit column is read
-again for every share. The result does not depend on the number of shares.
+with the smallest words are kept. Memory is bounded (`held_rows`): when there are too many
+units to hold at once, the unit column is read again for every share of them.
 
 The confidential table as code batches, with every unit's rows bounded first (R12).
 
@@ -15,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +22,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.codec.codec import Encoder, encode_table, one_matrix
+from pegsynth.codec.held_rows import HeldRows
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Codes
 from pegsynth.progress import Progress, quiet
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 
 MOST_HELD = 1 << 21
-_MOST_SHARES = 1 << 12
 
 
 @dataclass(frozen=True)
@@ -69,21 +69,23 @@ def kept_rows(
         About how many rows to hold in memory at once.
     """
     number = stream.substreams(1)
+    least = partial(least_words, rows_per_unit=rows_per_unit)
     share, shares = 0, 1
     kept: list[NDArray[np.int64]] = []
     rows = 0
     while share < shares:
-        held = _Held(rows_per_unit, most_held, share, shares)
+        held = HeldRows(least, most_held, key="unit", share=share, shares=shares)
         words = stream.substream(number)
         rows = blank = 0
-        for units in _units(reader, unit):
+        for batch in reader.batches([unit]):
+            units = unit_text(batch.to_series())
             blank += int(is_blank(units).sum())
-            held.add(units, words.take(len(units)), rows)
+            held.add(_drawn(units, words.take(len(units)), rows))
             rows += len(units)
             progress(f"units {share + 1}/{held.shares}", rows, reader.expected_rows)
         if blank:
             raise missing_units(reader.source, unit, blank)
-        kept.append(held.rows())
+        kept.append(held.frame().get_column("row").to_numpy())
         share, shares = share + 1, held.shares
     return KeptRows(_bits(kept, rows), rows)
 
@@ -104,8 +106,7 @@ class KeptCodes:
 
     def add(self, units: pl.Series, words: NDArray[np.uint64], codes: Codes) -> None:
         """Take in the next rows."""
-        rows = np.arange(self._size, self._size + len(units))
-        self._rows.append(pl.DataFrame({"unit": units, "word": words, "row": rows}))
+        self._rows.append(_drawn(units, words, self._size))
         self._codes.append(codes)
         self._size += len(units)
         if self._size > self._most:
@@ -140,52 +141,10 @@ def least_words(
     return rows.sort("word", *then).group_by("unit", maintain_order=True).head(rows_per_unit)
 
 
-def _units(reader: TableReader, unit: str) -> Iterator[pl.Series]:
-    return (unit_text(batch.to_series()) for batch in reader.batches([unit]))
-
-
-class _Held:
-    """Rows of one share of the units that may still be kept.
-
-    During the first share, when nothing is final yet, their number doubles until what is
-    held is small enough.
-    """
-
-    def __init__(self, rows_per_unit: int, most: int, share: int, shares: int) -> None:
-        self._rows_per_unit = rows_per_unit
-        self._most = most
-        self._share = share
-        self.shares = shares
-        self._parts: list[pl.DataFrame] = []
-        self._size = 0
-
-    def add(self, units: pl.Series, words: NDArray[np.uint64], first: int) -> None:
-        """Take in a batch whose first row is row `first` of the table."""
-        rows = np.arange(first, first + len(units))
-        part = self._of_share(pl.DataFrame({"unit": units, "word": words, "row": rows}))
-        self._parts.append(part)
-        self._size += part.height
-        if self._size > self._most:
-            self._reduce()
-
-    def rows(self) -> NDArray[np.int64]:
-        """Return the rows that are kept."""
-        self._reduce()
-        found: NDArray[np.int64] = self._parts[0].get_column("row").to_numpy()
-        return found
-
-    def _of_share(self, frame: pl.DataFrame) -> pl.DataFrame:
-        if self.shares == 1:
-            return frame
-        return frame.filter(pl.col("unit").hash(seed=0) % self.shares == self._share)
-
-    def _reduce(self) -> None:
-        """Drop rows that k others of their unit have beaten, then units of other shares."""
-        least = least_words(pl.concat(self._parts), self._rows_per_unit)
-        while self._share == 0 and 2 * least.height > self._most and self.shares < _MOST_SHARES:
-            self.shares *= 2
-            least = self._of_share(least)
-        self._parts, self._size = [least], least.height
+def _drawn(units: pl.Series, words: NDArray[np.uint64], first: int) -> pl.DataFrame:
+    """Return units with their words and the numbers of their rows, from row `first` on."""
+    rows = np.arange(first, first + len(units))
+    return pl.DataFrame({"unit": units, "word": words, "row": rows})
 
 
 def _bits(kept: list[NDArray[np.int64]], rows: int) -> NDArray[np.uint8]:
@@ -325,42 +284,22 @@ def check_another_pass(reader: TableReader) -> None:
         )
 
 
-def bounded_codes(
-    reader: TableReader, schema: Schema, stream: RandomStream
-) -> Callable[[], Iterator[Codes]]:
-    """Return a function that streams the codes of the rows to count, as often as called."""
-    return CodeTable(reader, schema, stream).batches
-
-
-def original_columns(reader: TableReader, schema: Schema) -> pl.DataFrame:
-    """Return the features of the original table, value by value.
+def putting_back(
+    reader: TableReader, schema: Schema, replaced: Sequence[str]
+) -> Callable[[pl.DataFrame], pl.DataFrame]:
+    """Return what puts drawn columns beside those that are kept; nothing to do if none are.
 
     Columns that were read as text get their type back where all of their values have it. That
     looks at the data, as keeping them does: such a table has no guarantee.
     """
+    if not replaced:
+        return lambda frame: frame
     names = [name for name in reader.columns if name in schema.names]
-    table = pl.concat(list(reader.batches(names)))
+    original = pl.concat(list(reader.batches(names)))
     for name in reader.untyped.intersection(names):
         stated = schema.features[schema.index(name)].dtype
         dtype = polars_dtype(stated) or reader.dtypes.get(name)
-        typed = table[name].cast(dtype, strict=False) if dtype and dtype.is_numeric() else None
-        if typed is not None and as_text(typed).equals(table[name]):
-            table = table.with_columns(typed)
-    return table
-
-
-def putting_back(
-    reader: TableReader, schema: Schema, replaced: Sequence[str]
-) -> Callable[[pl.DataFrame], pl.DataFrame]:
-    """Return what puts drawn columns beside those that are kept; nothing to do if none are."""
-    if not replaced:
-        return lambda frame: frame
-    original = original_columns(reader, schema)
-    return lambda frame: with_drawn_columns(original, frame, replaced)
-
-
-def with_drawn_columns(
-    original: pl.DataFrame, drawn: pl.DataFrame, replaced: Sequence[str]
-) -> pl.DataFrame:
-    """Return the original table with the replaced features drawn anew."""
-    return original.with_columns(drawn.get_column(name) for name in replaced)
+        typed = original[name].cast(dtype, strict=False) if dtype and dtype.is_numeric() else None
+        if typed is not None and as_text(typed).equals(original[name]):
+            original = original.with_columns(typed)
+    return lambda frame: original.with_columns(frame.get_column(name) for name in replaced)

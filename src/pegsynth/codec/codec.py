@@ -7,7 +7,7 @@ column over the whole stream and refused at its end, without being shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -28,8 +28,7 @@ from pegsynth.schema.descriptions import DescriptionDecoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.temporal import described
-from pegsynth.tables.ahead import run_ahead
-from pegsynth.tables.reader import made
+from pegsynth.tables.reader import made, run_ahead
 
 if TYPE_CHECKING:
     from pegsynth.schema.schema import Schema
@@ -48,15 +47,22 @@ def check_columns(
 ) -> None:
     """Refuse a table that lacks a column of the schema, or has one that the schema lacks."""
     needed = [*schema.names, *((schema.unit,) if schema.unit and need_unit else ())]
+    known = {column.name for column in schema.columns} | {schema.unit}
+    check_both(columns, needed=needed, known=known, source=source)
+
+
+def check_both(
+    columns: Sequence[str], *, needed: Iterable[str], known: Collection[str | None], source: str
+) -> None:
+    """Refuse a table that lacks a column that is needed, or has one that is not known."""
     for name in needed:
         if name not in columns:
             raise DataError(
                 f"{source}: column {name!r} of the schema is not in the table; add it, or take it "
                 "out of the schema"
             )
-    described = {column.name for column in schema.columns} | {schema.unit}
     for name in columns:
-        if name not in described:
+        if name not in known:
             raise DataError(
                 f"{source}: column {name!r} is not in the schema; describe it there (role = "
                 '"identifier" drops it), or take it out of the table'

@@ -11,7 +11,7 @@ codes, so every batch has the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from operator import le
 from typing import Any, Literal, Protocol
@@ -87,8 +87,6 @@ _EXACT = 2.0**53
 class LabelDecoder:
     """Looks up the category, or the bin label, of every code."""
 
-    words = False
-
     def __init__(self, feature: Feature, dtype: pl.DataType | None, *, listed: bool) -> None:
         labels: list[str | None] = list(feature.labels)
         if feature.missing_code is not None:
@@ -127,7 +125,6 @@ class InBins(Protocol):
 class NumberDecoder:
     """Draws a number inside the bin of every code: by a shape, or uniformly."""
 
-    words = True
     listed = False
 
     def __init__(
@@ -141,20 +138,14 @@ class NumberDecoder:
         self._feature = feature
         self._shape = shape
         self._written = written or NumberText()
-        not_applicable = feature.not_applicable[0] if feature.not_applicable else None
-        self._not_applicable = special_number(not_applicable or "", self._written)
         special = (*feature.missing, *feature.not_applicable)
         numbers = {special_number(text, self._written) for text in special}
         self._taken = sorted(number for number in numbers if number is not None)
         self._low: NDArray[Any]
         self._high: NDArray[Any]
         self._draw_dtype = self._drawn_type(dtype)
-        self._kept = {
-            code: (text, special_number(text, self._written))
-            for code, text in kept_codes(feature).items()
-        }
-        text = not_applicable is not None and not _fits(self._not_applicable, self._draw_dtype)
-        text |= not all(_fits(number, self._draw_dtype) for _, number in self._kept.values())
+        self._named = named_codes(feature, lambda text: special_number(text, self._written))
+        text = not all(_fits(number, self._draw_dtype) for _, _, number in self._named)
         self.dtype: pl.DataType = pl.String() if text or dtype == pl.String else self._draw_dtype
         if self._draw_dtype.is_integer():
             self._start, self._width = self._whole_draws()
@@ -314,8 +305,7 @@ class NumberDecoder:
         marks: list[tuple[int | None, Any]] = [
             (feature.missing_code, None),
             (feature.unknown_code, UNKNOWN_LABEL if text else None),
-            (feature.not_applicable_code, self._not_applicable_value()),
-            *((code, self._kept_value(code)) for code in self._kept),
+            *((code, self._named_value(name, number)) for code, name, number in self._named),
         ]
         for code, value in marks:
             if code is not None:
@@ -326,17 +316,23 @@ class NumberDecoder:
                 )
         return column
 
-    def _kept_value(self, code: int) -> Any:
-        text, number = self._kept[code]
+    def _named_value(self, name: str, number: float | None) -> str | float | None:
         if self.dtype == pl.String or number is None:
-            return text
+            return name
         return int(number) if self.dtype.is_integer() else number
 
-    def _not_applicable_value(self) -> Any:
-        if self.dtype == pl.String:
-            return (*self._feature.not_applicable, None)[0]
-        number = self._not_applicable
-        return int(number) if number is not None and self.dtype.is_integer() else number
+
+def named_codes(
+    feature: Feature, number_of: Callable[[str], float | None]
+) -> list[tuple[int, str, float | None]]:
+    """Return the codes that a text of the schema names, with it and the number that it is, if any.
+
+    They are "not applicable", and the missing codes that are told apart.
+    """
+    found = list(kept_codes(feature).items())
+    if feature.not_applicable_code is not None:
+        found.insert(0, (feature.not_applicable_code, feature.not_applicable[0]))
+    return [(code, text, number_of(text)) for code, text in found]
 
 
 def column_decoder(

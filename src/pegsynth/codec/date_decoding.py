@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.codec.column_decoding import InBins, NumberDecoder
+from pegsynth.codec.column_decoding import InBins, NumberDecoder, named_codes
 from pegsynth.kernels.arrays import Codes
 from pegsynth.schema.calendar_units import per_day
 from pegsynth.schema.date_text import LAST_DAY, DateText, is_temporal
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
-from pegsynth.schema.missing_codes import kept_codes
 from pegsynth.schema.temporal import chain
 
 if TYPE_CHECKING:
@@ -31,63 +32,66 @@ _ANY = 1 << 62
 _DIGITS = re.compile(r"(?:%[YymdHMS])+")
 
 
+@dataclass(frozen=True)
+class Moment:
+    """A feature that a date consists of: the date itself, or the one that it is counted from.
+
+    Parameters
+    ----------
+    place, word
+        Its position among the codes, and that of its words.
+    shape
+        How values lie inside its bins.
+    last
+        The last moment of it that may be written.
+    """
+
+    feature: Feature
+    place: int
+    word: int
+    shape: InBins | None
+    last: int
+
+    @cached_property
+    def taken(self) -> Sequence[int]:
+        """The moments that mean "missing" or "not applicable"."""
+        return _taken(self.feature)
+
+    @cached_property
+    def numbers(self) -> NumberDecoder:
+        """What draws whole numbers in its bins."""
+        return NumberDecoder(_numbers_of(self.feature), pl.Int64(), self.shape)
+
+
 class DateDecoder:
     """Draws a moment inside the bin of every code.
 
     Parameters
     ----------
-    features
+    moments
         The feature, the one that it is counted from, and so on.
-    places, words_of
-        The positions of these features among the codes, and of their words.
     dtype
         The type of the column, if it is known.
-    shapes
-        How values lie inside the bins of each.
-    lasts
-        The last moment of each that may be written.
     counted
         Whether a date is counted from another here, which takes the time of day of both.
     """
 
-    words = True
     listed = False
 
     def __init__(
-        self,
-        features: Sequence[Feature],
-        places: Sequence[int],
-        words_of: Sequence[int],
-        dtype: pl.DataType | None,
-        shapes: Sequence[InBins | None],
-        lasts: Sequence[int],
-        *,
-        counted: bool,
+        self, moments: Sequence[Moment], dtype: pl.DataType | None, *, counted: bool
     ) -> None:
-        self._features = features
-        self._feature = features[0]
+        self._moments = moments
+        self._feature = moments[0].feature
         self._counted = counted
-        self._taken = [_taken(feature) for feature in features]
-        self._places, self._words_of, self._lasts = places, words_of, lasts
         self._text = DateText(self._feature)
-        self._drawn = [
-            NumberDecoder(_numbers_of(feature), pl.Int64(), shape)
-            for feature, shape in zip(features, shapes, strict=True)
-        ]
-        not_applicable = (*self._feature.not_applicable, None)[0]
-        self._not_applicable: str | None = not_applicable
-        self._special = None if not_applicable is None else self._text.number(not_applicable)
-        self._kept = {
-            code: (text, self._text.number(text))
-            for code, text in kept_codes(self._feature).items()
-        }
+        self._named = named_codes(self._feature, self._text.number)
         self.dtype: pl.DataType = self._type(dtype)
 
     def _type(self, dtype: pl.DataType | None) -> pl.DataType:
         feature = self._feature
         wanted = polars_dtype(feature.dtype) or dtype
-        specials = [number for _, number in self._kept.values()]
-        specials += [] if self._not_applicable is None else [self._special]
+        specials = [number for _, _, number in self._named]
         if None in specials:
             return pl.String()
         day = per_day(feature.resolution)
@@ -112,21 +116,17 @@ class DateDecoder:
         """Return the column of whole rows of codes, with one word of every row for each number."""
         total = np.zeros(len(codes), dtype=np.int64)
         known = np.ones(len(codes), dtype=bool)
-        drawn = zip(
-            *(self._features, self._places, self._words_of, self._drawn, self._lasts, self._taken),
-            strict=True,
-        )
         # From the first date on, so that each is held before the next is counted from it.
-        for feature, place, word, decoder, last, taken in reversed(list(drawn)):
-            column = codes[:, place]
+        for moment in reversed(self._moments):
+            feature, column = moment.feature, codes[:, moment.place]
             if feature is not self._feature:
                 known &= column < feature.bin_count
-            values = decoder.decode(column, words[:, word]).fill_null(0).to_numpy()
-            values = np.minimum(values, last - total)
+            drawn = moment.numbers.decode(column, words[:, moment.word])
+            values = np.minimum(drawn.fill_null(0).to_numpy(), moment.last - total)
             if feature.after is not None:
-                values = _off_taken(feature, values, column, total, taken)
+                values = _off_taken(feature, values, column, total, moment.taken)
             total = total + values
-        own = codes[:, self._places[0]]
+        own = codes[:, self._moments[0].place]
         return self._written(total, own, known | (own >= self._feature.bin_count))
 
     def _written(
@@ -140,8 +140,7 @@ class DateDecoder:
         for code, text, value in (
             (feature.missing_code, None, None),
             (feature.unknown_code, UNKNOWN_LABEL, None),
-            (feature.not_applicable_code, self._not_applicable, self._special),
-            *((code, text, number) for code, (text, number) in self._kept.items()),
+            *self._named,
         ):
             if code is not None:
                 column = self._filled(column, codes == code, text, value)
@@ -176,17 +175,18 @@ def date_decoder(
     shapes: Mapping[str, InBins],
 ) -> DateDecoder:
     """Return the decoder of a feature of dates, times or lengths of time."""
-    features = chain(schema[name], schema.features)
-    names = [feature.name for feature in features]
-    return DateDecoder(
-        features,
-        [schema.index(each) for each in names],
-        [words_of[each] for each in names],
-        polars_dtype(dtype),
-        [shapes.get(each) for each in names],
-        [last_moment(schema, feature) for feature in features],
-        counted=any(name in (each.name, each.after) for each in schema.features if each.after),
-    )
+    moments = [
+        Moment(
+            feature,
+            schema.index(feature.name),
+            words_of[feature.name],
+            shapes.get(feature.name),
+            last_moment(schema, feature),
+        )
+        for feature in chain(schema[name], schema.features)
+    ]
+    counted = any(name in (each.name, each.after) for each in schema.features if each.after)
+    return DateDecoder(moments, polars_dtype(dtype), counted=counted)
 
 
 def last_moment(schema: Schema, feature: Feature) -> int:

@@ -1,8 +1,7 @@
 """How often every value of a column occurs: exact, confidential, and in bounded memory.
 
 In go the rows of a table, batch by batch and as often as asked; out come the values that
-occur with their counts, in parts. When they are too many to be held at once, they are dealt into
-shares by a hash and the table is read again for every share, as for units (`codec/code_table.py`).
+occur with their counts, in parts: one for every share of the values (`held_rows`).
 
 Categories out of counts: what finding them costs, the search itself, the schema afterwards.
 
@@ -17,6 +16,7 @@ from fractions import Fraction
 
 import polars as pl
 
+from pegsynth.codec.held_rows import HeldRows
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.privacy.unseen_categories import smallest_threshold
@@ -28,7 +28,6 @@ MOST_BYTES = 1 << 26
 """About how much memory the values of all features take together before they are dealt into
 shares; putting counts together takes a few times as much for a moment."""
 
-_MOST_SHARES = 1 << 12
 _VALUE, _COUNT = "value", "count"
 
 Rows = Callable[[], Iterator[pl.DataFrame]]
@@ -69,70 +68,42 @@ class CandidateCounts:
         share = 0
         while share < max(shares.values()):
             held = [
-                _Held(feature, self._most, share, shares[feature.name])
+                (feature, self._held(share, shares[feature.name]))
                 for feature in self._features
                 if share < shares[feature.name]
             ]
             for frame in self._rows():
-                for each in held:
-                    each.add(frame.get_column(each.feature.name))
-            for each in held:
-                part = each.part()
-                shares[each.feature.name] = each.shares
-                yield part
+                for feature, rows in held:
+                    rows.add(_counted(frame.get_column(feature.name), feature))
+            for feature, rows in held:
+                counted = rows.frame().sort(_VALUE)
+                shares[feature.name] = rows.shares
+                counts = counted.get_column(_COUNT).to_numpy()
+                yield Part(feature.name, counted.get_column(_VALUE), counts)
             share += 1
 
-
-class _Held:
-    """The values of one share of one feature; during the first the number of shares may grow."""
-
-    def __init__(self, feature: Feature, most: int, share: int, shares: int) -> None:
-        self.feature = feature
-        self.shares = shares
-        self._most = most
-        self._share = share
-        self._parts: list[pl.DataFrame] = []
-        self._size = 0
-
-    def add(self, values: pl.Series) -> None:
-        """Count one batch."""
-        text = candidates(values, self.feature).rename(_VALUE)
-        part = self._of_share(text.drop_nulls().value_counts(name=_COUNT))
-        self._parts.append(part.with_columns(pl.col(_COUNT).cast(pl.Int64)))
-        self._size += int(part.estimated_size())
-        if self._size > self._most:
-            self._reduce()
-
-    def part(self) -> Part:
-        """Return all values of the share."""
-        self._reduce()
-        counted = self._parts[0].sort(_VALUE) if self._parts else _none()
-        return Part(
-            self.feature.name, counted.get_column(_VALUE), counted.get_column(_COUNT).to_numpy()
+    def _held(self, share: int, shares: int) -> HeldRows:
+        held = HeldRows(
+            _added,
+            self._most,
+            key=_VALUE,
+            share=share,
+            shares=shares,
+            size=pl.DataFrame.estimated_size,
         )
-
-    def _of_share(self, counted: pl.DataFrame) -> pl.DataFrame:
-        if self.shares == 1:
-            return counted
-        return counted.filter(pl.col(_VALUE).hash(seed=0) % self.shares == self._share)
-
-    def _reduce(self) -> None:
-        if not self._parts:
-            return
-        counted = pl.concat(self._parts).group_by(_VALUE).agg(pl.col(_COUNT).sum())
-        # No table is refused for its values: one that is beyond all shares takes more memory.
-        while (
-            self._share == 0
-            and 2 * counted.estimated_size() > self._most
-            and self.shares < _MOST_SHARES
-        ):
-            self.shares *= 2
-            counted = self._of_share(counted)
-        self._parts, self._size = [counted], int(counted.estimated_size())
+        held.add(pl.DataFrame(schema={_VALUE: pl.String, _COUNT: pl.Int64}))
+        return held
 
 
-def _none() -> pl.DataFrame:
-    return pl.DataFrame(schema={_VALUE: pl.String, _COUNT: pl.Int64})
+def _counted(values: pl.Series, feature: Feature) -> pl.DataFrame:
+    """Return the values of one batch that may become categories, with their counts."""
+    text = candidates(values, feature).rename(_VALUE)
+    counted = text.drop_nulls().value_counts(name=_COUNT)
+    return counted.with_columns(pl.col(_COUNT).cast(pl.Int64))
+
+
+def _added(counted: pl.DataFrame) -> pl.DataFrame:
+    return counted.group_by(_VALUE).agg(pl.col(_COUNT).sum())
 
 
 DELTA_SHARE = Fraction(1, 10)

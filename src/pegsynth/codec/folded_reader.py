@@ -1,32 +1,32 @@
 """A long table as a reader of wide rows, one for every unit, in bounded memory (R24).
 
-When there are too many rows to hold at once, units are dealt into shares by a hash of their name,
-and the table is read again for every share, as where units are bounded (`codec/code_table.py`).
-The rows do not depend on the number of shares.
+When there are too many rows to hold at once, the table is read again for every share of the units
+(`held_rows`).
 
 Two tables as one long one, for whoever compares whole units: rows with their unit's features.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from pegsynth.codec.codec import check_both
 from pegsynth.codec.folding import UNIT, Folding, wide_types
+from pegsynth.codec.held_rows import HeldRows
 from pegsynth.errors import DataError
 from pegsynth.schema.dtypes import unit_text
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.schema import Schema
-from pegsynth.tables.reader import TableReader, is_blank, missing_units
+from pegsynth.tables.reader import TableReader, Wanted, is_blank, missing_units
 from pegsynth.tables.table_input import TablePair, open_table
 
 MOST_CELLS = 1 << 26
 """Cells of long rows to hold at once; a text takes 16 bytes and more."""
-_MOST_SHARES = 1 << 12
 
 
 def folded_reader(
@@ -41,9 +41,12 @@ def folded_reader(
     """
     folding = Folding(schema)
     rows = _second(reader, folding)
-    _check_columns(rows, folding.needed, schema)
-    if rows is not reader:
-        _check_columns(reader, folding.needed_of_units, schema)
+    dropped = {column.name for column in schema.columns if not column.modelled}
+    tables = [(rows, folding.needed)]
+    tables += [] if rows is reader else [(reader, folding.needed_of_units)]
+    for table, needed in tables:
+        known = {*needed, *dropped}
+        check_both(table.columns, needed=needed, known=known, source=table.source)
     columns = folding.wide_names
     units = None if rows is reader else reader
     part = FoldedPart(rows, folding, max(most_cells // len(folding.needed), 1), units)
@@ -82,22 +85,6 @@ def _second(reader: TableReader, folding: Folding) -> TableReader:
     return reader.children
 
 
-def _check_columns(reader: TableReader, needed: Sequence[str], schema: Schema) -> None:
-    for name in needed:
-        if name not in reader.columns:
-            raise DataError(
-                f"{reader.source}: column {name!r} of the schema is not in the table; add it, or "
-                "take it out of the schema"
-            )
-    dropped = {column.name for column in schema.columns if not column.modelled}
-    for name in reader.columns:
-        if name not in {*needed, *dropped}:
-            raise DataError(
-                f"{reader.source}: column {name!r} is not in the schema; describe it there "
-                '(role = "identifier" drops it), or take it out of the table'
-            )
-
-
 @dataclass(frozen=True)
 class FoldedPart:
     """The wide rows of a long table, or of two tables.
@@ -117,55 +104,42 @@ class FoldedPart:
     most: int
     units: TableReader | None = None
 
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the wanted columns of wide rows after the first `skip`."""
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the wide rows that are wanted."""
+        return wanted.after_skip(wide.select(wanted.columns) for wide in self._wide())
+
+    def _wide(self) -> Iterator[pl.DataFrame]:
         share, shares = 0, 1
         while share < shares:
-            rows, shares = self._rows(share, shares)
-            units = None if self.units is None else self._units(share, shares, rows)
-            there = rows.height if units is None else units.height
-            for wide in self.folding.parts(rows, units) if there else ():
-                if skip < wide.height:
-                    yield wide[skip:].select(columns)
-                skip = max(skip - wide.height, 0)
+            held = self._held(share, shares)
+            rows, shares = held.frame(), held.shares
+            units = None if self.units is None else self._units(self.units, held, rows)
+            if (rows if units is None else units).height:
+                yield from self.folding.parts(rows, units)
             share += 1
 
-    def _rows(self, share: int, shares: int) -> tuple[pl.DataFrame, int]:
-        """Return the prepared rows of a share, and how many shares there are."""
-        held: list[pl.DataFrame] = []
-        size = blank = 0
+    def _held(self, share: int, shares: int) -> HeldRows:
+        """Return the prepared rows of a share."""
+        # A table that can be read once has to be held whole.
+        key = None if self.reader.once else UNIT
+        held = HeldRows(_as_they_are, self.most, key=key, share=share, shares=shares)
+        blank = 0
         for batch in self.reader.batches(self.folding.needed):
             rows = self.folding.prepared(batch)
             blank += int(is_blank(rows.get_column(UNIT)).sum())
-            held.append(_of_share(rows, share, shares))
-            size += held[-1].height
-            # A table that can be read once has to be held whole.
-            while (
-                size > self.most and share == 0 and shares < _MOST_SHARES and not self.reader.once
-            ):
-                shares *= 2
-                held = [_of_share(pl.concat(held), share, shares)]
-                size = held[0].height
+            held.add(rows)
         if blank:
             raise missing_units(self.reader.source, self.folding.panel.unit, blank)
-        return pl.concat(held), shares
+        return held
 
-    def _units(self, share: int, shares: int, rows: pl.DataFrame) -> pl.DataFrame:
+    def _units(self, first: TableReader, held: HeldRows, rows: pl.DataFrame) -> pl.DataFrame:
         """Return the units of a share of the first table; every row must have one."""
-        if self.units is None:
-            raise ValueError("there is one table")
-        source, key = self.units.source, self.folding.panel.unit
+        source, key = first.source, self.folding.panel.unit
         parts, blank = [], 0
-        for batch in self.units.batches(self.folding.needed_of_units):
+        for batch in first.batches(self.folding.needed_of_units):
             prepared = self.folding.prepared_units(batch)
             blank += int(is_blank(prepared.get_column(UNIT)).sum())
-            parts.append(_of_share(prepared, share, shares))
+            parts.append(held.of_share(prepared))
         if blank:
             raise missing_units(source, key, blank)
         units = pl.concat(parts)
@@ -183,8 +157,8 @@ class FoldedPart:
         return units
 
 
-def _of_share(rows: pl.DataFrame, share: int, shares: int) -> pl.DataFrame:
-    return rows if shares == 1 else rows.filter(pl.col(UNIT).hash(seed=0) % shares == share)
+def _as_they_are(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows
 
 
 def joined(units: pl.DataFrame, rows: pl.DataFrame, panel: Panel) -> pl.DataFrame:

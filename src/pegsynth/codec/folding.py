@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from pegsynth.codec.column_encoders import moments_of
 from pegsynth.codec.encoding import ColumnEncoder
+from pegsynth.codec.held_rows import HeldRows
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText
@@ -50,36 +51,28 @@ class CountedRows:
             raise ValueError("the schema has no panel")
         panel = replace(schema.panel, tables=None, least=1)
         self._folding = Folding(replace(schema, panel=panel))
-        self._most, self._most_held = panel.most, most_held
-        self._parts: list[pl.DataFrame] = []
-        self._held = self._rows = 0
+        self._most, self._rows = panel.most, 0
+        self._held = HeldRows(self._counting, most_held)
 
     def add(self, batch: pl.DataFrame) -> None:
         """Take in the next rows."""
         numbers = pl.Series(_ROW, np.arange(self._rows, self._rows + batch.height))
-        self._parts.append(self._folding.prepared(batch).with_columns(numbers))
+        self._held.add(self._folding.prepared(batch).with_columns(numbers))
         self._rows += batch.height
-        self._held += batch.height
-        if self._held > self._most_held:
-            self._reduce()
-            # Held units cannot get fewer, so look again only when there is much more.
-            self._most_held = max(self._most_held, 2 * self._held)
 
     def mask(self) -> NDArray[np.bool_]:
         """Return for every row whether it counts."""
         counted = np.zeros(self._rows, dtype=bool)
-        if self._parts:
-            self._reduce()
-            counted[self._parts[0].get_column(_ROW).to_numpy()] = True
+        if self._rows:
+            counted[self._held.frame().get_column(_ROW).to_numpy()] = True
         return counted
 
-    def _reduce(self) -> None:
+    def _counting(self, rows: pl.DataFrame) -> pl.DataFrame:
         """Drop rows that come after enough others of their unit."""
-        rows = in_order(pl.concat(self._parts), len(self._folding.needed) - 1)
+        rows = in_order(rows, len(self._folding.needed) - 1)
         begins, counts = units_of(rows)
         position = np.arange(rows.height) - np.repeat(begins, counts)
-        self._parts = [rows.filter(pl.Series(position < self._most))]
-        self._held = self._parts[0].height
+        return rows.filter(pl.Series(position < self._most))
 
 
 UNIT, SPECIAL, TIME = "unit", "special", "time"

@@ -14,11 +14,12 @@ are computed from the data: a caller must pay for them (noise) or record that it
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,28 +110,6 @@ class CellCounter:
         return keys[starts], codes[starts], np.add.reduceat(counts, starts)
 
 
-def cell_arrays(counters: Sequence[CellCounter]) -> dict[str, Int64]:
-    """Return the cells of several counters as four plain arrays."""
-    parts = [counter.cells() for counter in counters]
-    columns = zip(*parts, strict=True) if parts else ([np.empty(0, dtype=np.int64)],) * 3
-    keys, codes, counts = (np.concatenate(column) for column in columns)
-    sizes = np.array([len(part[0]) for part in parts], dtype=np.int64)
-    return {"sizes": sizes, "keys": keys, "codes": codes, "counts": counts}
-
-
-def absorb_cells(counters: Sequence[CellCounter], arrays: Mapping[str, Int64]) -> None:
-    """Add what `cell_arrays` returned elsewhere; refuse what cannot have been returned."""
-    sizes, *columns = (arrays[name] for name in ("sizes", "keys", "codes", "counts"))
-    if len(sizes) != len(counters) or {len(each) for each in columns} != {int(sizes.sum())}:
-        raise ParameterError("these counts belong to other features")
-    ends = np.cumsum(sizes)[:-1]
-    split = [np.split(column, ends) for column in columns] if len(sizes) else [[], [], []]
-    for counter, *cells in zip(counters, *split, strict=True):
-        if not counter.holds(*cells):
-            raise ParameterError("these counts belong to other features")
-        counter.add_counts(*cells)
-
-
 def _sum_equal(cells: Int64, counts: Int64) -> tuple[Int64, Int64]:
     if len(counts) and counts.min() == counts.max() == 1:
         cells = np.sort(cells)
@@ -140,6 +119,81 @@ def _sum_equal(cells: Int64, counts: Int64) -> tuple[Int64, Int64]:
     out_cells, out_counts = np.empty_like(cells), np.empty_like(counts)
     size = run_lengths(cells, counts, out_cells, out_counts)
     return out_cells[:size].copy(), out_counts[:size].copy()
+
+
+Key = TypeVar("Key")
+
+
+class TableCounter(Generic[Key]):
+    """Counts of several tables of (key, category) cells, made by several threads.
+
+    What was counted apart can be added: `arrays` gives it as plain arrays, `absorb` takes
+    them in.
+
+    Parameters
+    ----------
+    spaces
+        For each table how many keys it has, and how many categories.
+    most_dense
+        Cells up to which a table is held as an array; others are held as the cells that occur.
+    """
+
+    def __init__(
+        self, spaces: Mapping[Key, tuple[int, int]], *, most_dense: int, threads: int
+    ) -> None:
+        sizes = {key: math.prod(space) for key, space in spaces.items()}
+        small = {key: size for key, size in sizes.items() if size <= most_dense}
+        self._tables = np.zeros(sum(small.values()), dtype=np.int64)
+        parts = np.split(self._tables, np.cumsum(list(small.values()))[:-1]) if small else []
+        self._flat = dict(zip(small, parts, strict=True))
+        self._wide = {key: CellCounter(*space) for key, space in spaces.items() if key not in small}
+        self._shares = [list(spaces)[start::threads] for start in range(threads)]
+        self._pool = ThreadPoolExecutor(threads)
+
+    def _each_share(self, work: Callable[[Sequence[Key]], None]) -> None:
+        """Count the tables, some on every thread."""
+        for future in [self._pool.submit(work, share) for share in self._shares]:
+            future.result()
+
+    def arrays(self) -> dict[str, Int64]:
+        """Return the counts so far; they change with the next batch."""
+        parts = [counter.cells() for counter in self._wide.values()]
+        columns = zip(*parts, strict=True) if parts else ([np.empty(0, dtype=np.int64)],) * 3
+        keys, codes, counts = (np.concatenate(column) for column in columns)
+        sizes = np.array([len(part[0]) for part in parts], dtype=np.int64)
+        return {
+            "tables": self._tables,
+            "sizes": sizes,
+            "keys": keys,
+            "codes": codes,
+            "counts": counts,
+        }
+
+    def absorb(self, arrays: Mapping[str, Int64]) -> None:
+        """Add counts of other rows; refuse what cannot have been counted here."""
+        tables, sizes = arrays["tables"], arrays["sizes"]
+        columns = [arrays[name] for name in ("keys", "codes", "counts")]
+        counters = list(self._wide.values())
+        if (
+            tables.shape != self._tables.shape
+            or (len(tables) and tables.min() < 0)
+            or len(sizes) != len(counters)
+            or {len(each) for each in columns} != {int(sizes.sum())}
+        ):
+            raise ParameterError("these counts belong to other features")
+        ends = np.cumsum(sizes)[:-1]
+        split = [np.split(column, ends) for column in columns] if len(sizes) else [[], [], []]
+        for counter, *cells in zip(counters, *split, strict=True):
+            if not counter.holds(*cells):
+                raise ParameterError("these counts belong to other features")
+            counter.add_counts(*cells)
+        self._tables += tables
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._pool.shutdown()
 
 
 Pair = tuple[int, int]
@@ -200,18 +254,13 @@ def _mutual_information_of_cells(
     return max(float(np.sum(joint * np.log(ratio))), 0.0)
 
 
-class PairCounter:
+class PairCounter(TableCounter[Pair]):
     """Counts of every pair, batch by batch.
 
     Parameters
     ----------
     every
         Count one row in so many of every batch.
-
-    Notes
-    -----
-    What was counted apart can be added: `arrays` gives it as plain arrays, `absorb` takes
-    them in.
     """
 
     def __init__(
@@ -219,49 +268,25 @@ class PairCounter:
     ) -> None:
         self._category_counts = category_counts
         self._every = every
-        sizes = {
-            (i, j): category_counts[i] * category_counts[j]
+        spaces = {
+            (i, j): (category_counts[i], category_counts[j])
             for i, j in combinations(range(len(category_counts)), 2)
         }
-        self._pairs = list(sizes)
-        small = {pair: size for pair, size in sizes.items() if size <= DENSE_PAIR_CELLS}
-        self._tables = np.zeros(sum(small.values()), dtype=np.int64)
-        parts = np.split(self._tables, np.cumsum(list(small.values()))[:-1]) if small else []
-        self._flat = dict(zip(small, parts, strict=True))
-        self._wide = {
-            (i, j): CellCounter(category_counts[i], category_counts[j])
-            for (i, j) in sizes
-            if (i, j) not in small
-        }
-        self._threads = threads
-        self._pool = ThreadPoolExecutor(threads)
+        super().__init__(spaces, most_dense=DENSE_PAIR_CELLS, threads=threads)
 
     def add(self, batch: NDArray[np.unsignedinteger]) -> None:
         """Count one batch of code rows."""
         columns = column_major(batch[:: self._every])
-        shares = [self._pairs[start :: self._threads] for start in range(self._threads)]
-        for future in [self._pool.submit(self._add_share, columns, share) for share in shares]:
-            future.result()
 
-    def _add_share(self, columns: NDArray[np.unsignedinteger], share: list[Pair]) -> None:
-        for left, right in share:
-            if (left, right) in self._flat:
-                categories = self._category_counts[right]
-                add_pair(columns[left], columns[right], categories, self._flat[left, right])
-            else:
-                self._wide[left, right].add(columns[left].astype(np.int64), columns[right])
+        def count(share: Sequence[Pair]) -> None:
+            for left, right in share:
+                if (left, right) in self._flat:
+                    categories = self._category_counts[right]
+                    add_pair(columns[left], columns[right], categories, self._flat[left, right])
+                else:
+                    self._wide[left, right].add(columns[left].astype(np.int64), columns[right])
 
-    def arrays(self) -> dict[str, Int64]:
-        """Return the counts so far; they change with the next batch."""
-        return {"tables": self._tables, **cell_arrays(list(self._wide.values()))}
-
-    def absorb(self, arrays: Mapping[str, Int64]) -> None:
-        """Add counts of other rows."""
-        tables = arrays["tables"]
-        if tables.shape != self._tables.shape or (len(tables) and tables.min() < 0):
-            raise ParameterError("these counts belong to other features")
-        absorb_cells(list(self._wide.values()), arrays)
-        self._tables += tables
+        self._each_share(count)
 
     def counts(self) -> PairCounts:
         """Return the counts of all rows so far."""
@@ -270,12 +295,6 @@ class PairCounter:
             (i, j): table.reshape(counts[i], counts[j]) for (i, j), table in self._flat.items()
         }
         return PairCounts(counts, tables, {pair: c.cells() for pair, c in self._wide.items()})
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._pool.shutdown()
 
 
 def count_pairs(

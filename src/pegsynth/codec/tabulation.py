@@ -116,7 +116,8 @@ def count_cells(columns: Codes, sizes: Sequence[int]) -> Cells:
     """
     cells = math.prod(sizes)
     if cells > DENSE_CELLS:
-        return _sparse(columns, sizes)
+        keys, counts = np.unique(numbered(columns, sizes, columns.shape[1])[0], return_counts=True)
+        return Cells(keys, counts.astype(np.int64))
     if len(sizes) == 2:
         pairs = count_pairs([columns.T], (sizes[0], sizes[1]))
         counts = pairs.tables[0, 1].ravel()
@@ -205,8 +206,3 @@ def row_keys(columns: Codes, sizes: Sequence[int]) -> Int64:
         if wide:
             keys ^= keys >> np.uint64(29)
     return keys.view(np.int64)
-
-
-def _sparse(columns: Codes, sizes: Sequence[int]) -> Cells:
-    keys, counts = np.unique(numbered(columns, sizes, columns.shape[1])[0], return_counts=True)
-    return Cells(keys, counts.astype(np.int64))

@@ -76,7 +76,8 @@ class Unfolding:
             if name == panel.time and column.kind == "numeric":
                 lines = _summed(column, lines, book)
             made[name] = _retyped(column, lines, places, book)
-        extra = [n for n in wide.columns if n not in self._wide_names()]
+        known = {column.name for column in self.schema.columns}
+        extra = [name for name in wide.columns if name not in known]
         made |= {name: wide.get_column(name).gather(places.units) for name in extra}
         order = [name for name in self.columns if name in made] or [
             column.name for column in book.columns if column.name in made
@@ -84,9 +85,6 @@ class Unfolding:
         order = [panel.unit] * (panel.unit not in order) + order
         order += [name for name in made if name not in order]
         return pl.DataFrame([made[name].alias(name) for name in order])
-
-    def _wide_names(self) -> set[str]:
-        return {column.name for column in self.schema.columns}
 
 
 def unfolded_pairs(

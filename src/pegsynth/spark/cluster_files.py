@@ -21,7 +21,8 @@ from urllib.parse import unquote, urlsplit
 from pegsynth.errors import DataError, OutputError
 from pegsynth.spark.codes import CodeSource, encoded, encoder_of
 from pegsynth.tables.arrow_read import parquet_pieces, parquet_schema
-from pegsynth.tables.lakehouse import refuse_lakehouses
+from pegsynth.tables.file_sets import refuse_lakehouses
+from pegsynth.tables.reader import Wanted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -225,12 +226,11 @@ class EncodeFiles:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield cells of codes, then what was seen."""
         encoder = encoder_of(self.schema)
+        wanted = Wanted(tuple(self.schema.names), hints=encoder.hints)
         parts = (self.parts[i] for batch in batches for i in batch.column(0).to_pylist())
         tables = (
             piece.frame()
             for part in parts
-            for piece in parquet_pieces(
-                part.path, self.schema.names, hints=encoder.hints, groups=part.groups
-            )
+            for piece in parquet_pieces(part.path, wanted, groups=part.groups)
         )
         return encoded(tables, encoder)

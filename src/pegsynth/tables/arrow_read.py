@@ -12,9 +12,10 @@ messages may quote the data and are never passed on.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -22,11 +23,15 @@ import polars.selectors as cs
 
 from pegsynth.errors import DataError
 from pegsynth.runtime import spare_processors
+from pegsynth.schema.dialect import Dialect
+from pegsynth.tables.caller_frames import check_names
 from pegsynth.tables.file_sets import File, RemoteFile
 from pegsynth.tables.parquet_pages import MOST_BYTES, MOST_GROWTH, check_pages
+from pegsynth.tables.reader import Part, Piece, TableReader, Wanted, typed_reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 
 _HEADER, _BATCH_OF_DICTIONARY = 2, 1
@@ -36,7 +41,7 @@ _END = struct.Struct("<i6s")
 _BLOCK_BYTES = 24
 
 
-def check_messages(source: Any, *, footer: bool) -> None:
+def check_messages(source: pa.NativeFile, *, footer: bool) -> None:
     """Refuse an Arrow file or stream with a message that would fill the memory.
 
     Parameters
@@ -65,7 +70,7 @@ def check_messages(source: Any, *, footer: bool) -> None:
                 )
 
 
-def _streamed(source: Any) -> Iterator[Any]:
+def _streamed(source: pa.NativeFile) -> Iterator[pa.Message]:
     from pyarrow import ipc
 
     source.seek(0)
@@ -75,7 +80,7 @@ def _streamed(source: Any) -> Iterator[Any]:
             yield reader.read_next_message()
 
 
-def _listed(source: Any) -> Iterator[Any]:
+def _listed(source: pa.NativeFile) -> Iterator[pa.Message]:
     """Yield the messages that the footer of a file lists."""
     from pyarrow import ipc
 
@@ -103,7 +108,7 @@ def _listed(source: Any) -> Iterator[Any]:
         yield ipc.read_message(source)
 
 
-def _claims(message: Any) -> Iterator[int]:
+def _claims(message: pa.Message) -> Iterator[int]:
     """Yield the bytes that each compressed buffer of a batch unpacks to, as it says."""
     data, body = message.metadata.to_pybytes(), message.body
     try:
@@ -161,6 +166,38 @@ def batch_rows(columns: int) -> int:
     return max(1, min(BATCH_ROWS, BATCH_CELLS // max(columns, 1)))
 
 
+def open_parquet(path: File, _: Dialect) -> TableReader:
+    """Open a Parquet file; `expected_rows` is 0 only if it surely has none."""
+    return _opened(path, *parquet_schema(path), parquet_pieces)
+
+
+def open_ipc(path: File, _: Dialect) -> TableReader:
+    """Open an Arrow file or stream; `expected_rows` is 0 only if it surely has none."""
+    return _opened(path, *ipc_schema(path), ipc_batches)
+
+
+def _opened(
+    path: File, schema: pa.Schema, rows: int | None, part: Callable[[File, Wanted], Iterator[Piece]]
+) -> TableReader:
+    reader = declared_reader(schema, str(path), partial(part, path))
+    return replace(reader, expected_rows=rows)
+
+
+def declared_reader(
+    schema: pa.Schema, source: str, part: Part, *, untyped: Collection[str] = ()
+) -> TableReader:
+    """Return the reader of a table whose names and types an Arrow schema declares."""
+    import pyarrow as pa
+
+    check_names(schema.names, source)
+    check_types(schema, source)
+    declared = [field for field in schema if field.name not in untyped]
+    return replace(
+        typed_reader(polars_types(schema), source, part, untyped=untyped),
+        _arrow_schema=pa.schema(declared) if untyped else schema,
+    )
+
+
 def parquet_schema(path: File) -> tuple[pa.Schema, int]:
     """Return the Arrow schema and the number of rows of a Parquet file."""
     with _refusing(path, "Parquet"), _parquet(path) as file:
@@ -168,27 +205,24 @@ def parquet_schema(path: File) -> tuple[pa.Schema, int]:
 
 
 def parquet_pieces(
-    path: File,
-    columns: Sequence[str],
-    *,
-    skip: int = 0,
-    hints: Mapping[str, pl.DataType] | None = None,
-    groups: slice = slice(None),
+    path: File, wanted: Wanted, *, groups: slice = slice(None)
 ) -> Iterator[ParquetPiece]:
-    """Yield the wanted columns of a Parquet file in order, after the first `skip` rows.
+    """Yield the wanted columns of a Parquet file in order.
 
-    Row groups that lie before are not read, nor are those outside `groups`. A text column
+    Row groups that are passed over are not read, nor are those outside `groups`. A text column
     whose hint is a list of categories comes as that, where all texts of a piece are listed.
     """
-    listed = {n: h for n, h in (hints or {}).items() if isinstance(h, pl.Enum) and n in columns}
+    columns, skip = wanted.columns, wanted.skip
+    hints = {name: wanted.hints.get(name) for name in columns}
+    listed = {name: hint for name, hint in hints.items() if isinstance(hint, pl.Enum)}
     with _refusing(path, "Parquet"), _parquet(path, listed) as file:
         size = min(batch_rows(len(columns)), _rows_that_fit(path, columns, listed))
-        wanted = range(file.num_row_groups)[groups]
-        while wanted and skip >= file.metadata.row_group(wanted[0]).num_rows:
-            skip -= file.metadata.row_group(wanted[0]).num_rows
-            wanted = wanted[1:]
+        numbers = range(file.num_row_groups)[groups]
+        while numbers and skip >= file.metadata.row_group(numbers[0]).num_rows:
+            skip -= file.metadata.row_group(numbers[0]).num_rows
+            numbers = numbers[1:]
         # What is fetched ahead from far away is held in memory: one row group at a time.
-        lots = [[group] for group in wanted] if isinstance(path, RemoteFile) else [wanted]
+        lots = [[group] for group in numbers] if isinstance(path, RemoteFile) else [numbers]
         batches = (
             batch
             for lot in lots
@@ -200,7 +234,7 @@ def parquet_pieces(
             passed = min(skip, batch.num_rows)
             skip -= passed
             if passed < batch.num_rows:
-                yield ParquetPiece(path, batch.slice(passed), tuple(columns), listed)
+                yield ParquetPiece(path, batch.slice(passed), columns, listed)
 
 
 @dataclass(frozen=True)
@@ -211,7 +245,7 @@ class ParquetPiece:
     """
 
     path: File
-    batch: Any
+    batch: pa.RecordBatch
     columns: tuple[str, ...]
     listed: Mapping[str, pl.Enum]
 
@@ -241,7 +275,7 @@ def _rows_that_fit(path: File, columns: Sequence[str], listed: Mapping[str, pl.E
     return max(1, min(BATCH_ROWS, MOST_BYTES // max(longest * len(texts), 1)))
 
 
-def _with_listed(batch: Any, listed: Mapping[str, pl.Enum]) -> pl.DataFrame:
+def _with_listed(batch: pa.RecordBatch, listed: Mapping[str, pl.Enum]) -> pl.DataFrame:
     """Turn a record batch into a frame, columns of listed texts by their few distinct texts."""
     import pyarrow as pa
 
@@ -263,7 +297,7 @@ def _with_listed(batch: Any, listed: Mapping[str, pl.Enum]) -> pl.DataFrame:
     return to_polars(batch.select(rest)).with_columns(found) if rest else pl.DataFrame(found)
 
 
-def _numbers_of_texts(column: Any) -> pl.Series:
+def _numbers_of_texts(column: pa.DictionaryArray) -> pl.Series:
     """Return the numbers of a dictionary's texts, once all of them are known to be there."""
     import pyarrow as pa
 
@@ -290,19 +324,13 @@ def ipc_schema(path: File) -> tuple[pa.Schema, int | None]:
         return schema, sum(batch.num_rows for batch in batches)
 
 
-def ipc_batches(
-    path: File,
-    columns: Sequence[str],
-    *,
-    skip: int = 0,
-    hints: Mapping[str, pl.DataType] | None = None,
-) -> Iterator[pl.DataFrame]:
-    """Yield the wanted columns of an Arrow file or stream in order, after `skip` rows."""
+def ipc_batches(path: File, wanted: Wanted) -> Iterator[pl.DataFrame]:
+    """Yield the wanted columns of an Arrow file or stream in order."""
     with _refusing(path, "Arrow"), _ipc(path) as (_, batches):
-        yield from after(skip, sliced(batches, columns))
+        yield from wanted.after_skip(sliced(batches, wanted.columns))
 
 
-def sliced(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+def sliced(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
     """Yield the wanted columns of record batches as frames of bounded size."""
     size = batch_rows(len(columns))
     for batch in batches:
@@ -310,16 +338,7 @@ def sliced(batches: Iterable[Any], columns: Sequence[str]) -> Iterator[pl.DataFr
             yield to_polars(batch.slice(start, size).select(list(columns)))
 
 
-def after(skip: int, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Leave out the first rows of a stream."""
-    for frame in frames:
-        passed = min(skip, frame.height)
-        skip -= passed
-        if passed < frame.height:
-            yield frame.slice(passed)
-
-
-def to_polars(batch: Any) -> pl.DataFrame:
+def to_polars(batch: pa.RecordBatch | pa.Table) -> pl.DataFrame:
     """Turn a record batch or table into a frame, once all it says of itself is checked.
 
     Polars believes offsets, dictionaries and that text is UTF-8; a file from elsewhere may lie.
@@ -339,7 +358,7 @@ def polars_types(schema: pa.Schema) -> dict[str, pl.DataType]:
     return dict(to_polars(pa.Table.from_batches([], schema=schema)).schema)
 
 
-def _without_notes(batch: Any) -> Any:
+def _without_notes(batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
     """Leave out the metadata of columns; it need not be text, and Polars takes it for text."""
     import pyarrow as pa
 
@@ -407,7 +426,7 @@ def _plain(kind: pa.DataType) -> str:
 
 
 @contextmanager
-def _parquet(path: File, texts: Iterable[str] = ()) -> Iterator[Any]:
+def _parquet(path: File, texts: Iterable[str] = ()) -> Iterator[pq.ParquetFile]:
     """Open a file; the columns `texts`, if they hold text, are read as dictionaries."""
     import pyarrow.parquet as pq
 
@@ -421,7 +440,7 @@ def _parquet(path: File, texts: Iterable[str] = ()) -> Iterator[Any]:
 
 
 @contextmanager
-def _ipc(path: File) -> Iterator[tuple[pa.Schema, Iterator[Any]]]:
+def _ipc(path: File) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     import pyarrow as pa
     from pyarrow import ipc
 

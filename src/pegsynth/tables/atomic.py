@@ -27,7 +27,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from pegsynth.errors import OutputError
 
@@ -156,7 +156,7 @@ def atomic_file(
         folder or a device. Nothing is left behind and an earlier file is untouched.
     """
     path = Path(path)
-    draft: _Draft | None = None
+    draft: _NamedDraft | _NamelessDraft | None = None
     try:
         target = _target(path)
         draft = _new_draft(target.parent)
@@ -247,19 +247,7 @@ def check_space(path: str | Path, least: int) -> None:
         )
 
 
-class _Draft(Protocol):
-    """A file that is not visible under its name yet."""
-
-    path: Path
-
-    def publish(self, target: Path, mode: int) -> None:
-        """Sync it and let it appear under its name."""
-
-    def discard(self) -> None:
-        """Remove what was not published; never fails."""
-
-
-def _new_draft(folder: Path) -> _Draft:
+def _new_draft(folder: Path) -> _NamedDraft | _NamelessDraft:
     nameless = getattr(os, "O_TMPFILE", 0)
     if nameless:
         # Not every file system has files without a name; the other way says what is wrong.
@@ -272,7 +260,7 @@ def _new_draft(folder: Path) -> _Draft:
 
 
 class _NamedDraft:
-    """A hidden file beside its target."""
+    """A file that is not visible under its name yet: a hidden one beside its target."""
 
     def __init__(self, folder: Path) -> None:
         self.path = _hidden(folder)

@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import polars as pl
@@ -30,8 +31,11 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import DataError
 from pegsynth.schema.dialect import SEPARATORS, Dialect
-from pegsynth.tables.file_sets import File
-from pegsynth.tables.text_bytes import Bytes, compression_of, open_text
+from pegsynth.tables.caller_frames import check_names
+from pegsynth.tables.file_kinds import compression_of
+from pegsynth.tables.file_sets import File, size_of
+from pegsynth.tables.reader import TableReader, Wanted, unreadable
+from pegsynth.tables.text_bytes import Bytes, open_text
 
 _STARTS = "=+-@\t\r"
 # Ranges of text that hold all the starts and little else: comparing is faster than matching.
@@ -63,7 +67,8 @@ def protect_frame(frame: pl.DataFrame) -> pl.DataFrame:
     """
     texts = [name for name, dtype in frame.schema.items() if dtype == pl.String]
     near = [pl.col(texts).is_between(pl.lit(a), pl.lit(b), closed="left") for a, b in _RANGES]
-    risky = _any(frame, near[0] | near[1] | near[2]) if texts else []
+    found = frame.select((near[0] | near[1] | near[2]).any()).row(0, named=True) if texts else {}
+    risky = [name for name, some in found.items() if some]
     risky += [
         name
         for name, dtype in frame.schema.items()
@@ -71,11 +76,6 @@ def protect_frame(frame: pl.DataFrame) -> pl.DataFrame:
         or (isinstance(dtype, pl.Enum) and dtype.categories.str.contains(_START).any())
     ]
     return frame.with_columns(_protected(name) for name in risky).rename(protect)
-
-
-def _any(frame: pl.DataFrame, condition: pl.Expr) -> list[str]:
-    found = frame.select(condition.any()).row(0, named=True)
-    return [name for name, yes in found.items() if yes]
 
 
 def _protected(name: str) -> pl.Expr:
@@ -102,6 +102,19 @@ _NOT_SKELETON = {
 _NAMED = {"\t": "tab"}
 _BLANK_LINE = re.compile(rb"(?:^|\n)\r?(?=\n)")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def open_csv(path: File, dialect: Dialect) -> TableReader:
+    """Open a text file; `expected_rows` is 0 only if it surely has none."""
+    dialect = dialect.settled(str(path))
+    try:
+        columns, has_rows = read_header(path, dialect)
+        expected = expected_rows(path, size_of(path)) if has_rows else 0
+    except OSError as error:
+        raise unreadable(path, error) from None
+    check_names(columns, str(path))
+    part = partial(read_batches, path, dialect=dialect)
+    return TableReader(columns, str(path), False, (part,), expected_rows=expected, dialect=dialect)
 
 
 def read_header(path: File, dialect: Dialect = COMMAS) -> tuple[tuple[str, ...], bool]:
@@ -149,12 +162,10 @@ def expected_rows(path: File, size: int) -> int | None:
 
 def read_batches(
     path: File,
-    columns: Sequence[str] | None = None,
+    wanted: Wanted | None = None,
     *,
     dialect: Dialect = COMMAS,
     block_bytes: int | None = None,
-    skip: int = 0,
-    hints: Mapping[str, pl.DataType] | None = None,
 ) -> Iterator[pl.DataFrame]:
     """Yield the rows of a CSV file as frames of text, in order.
 
@@ -162,17 +173,17 @@ def read_batches(
     ----------
     path
         The file.
-    columns
-        Names of the columns to keep, in the order wanted; None keeps all.
+    wanted
+        Which rows and columns; None for all. Blocks that are passed over are checked and not
+        parsed. A block with a value that does not fit its hint is read as text.
     dialect
         How the file is written, with nothing left open.
     block_bytes
         Bytes to read at a time; the rows do not depend on it.
-    skip
-        Rows to pass over; blocks that lie before are checked and not parsed.
-    hints
-        Types to try first; a block with a value that does not fit is read as text.
     """
+    skip = 0 if wanted is None else wanted.skip
+    hints = {} if wanted is None else wanted.hints
+    columns = None if wanted is None else wanted.columns
     # One block is parsed while the one before it is used and the one after it is checked.
     with ThreadPoolExecutor(1) as parser:
         parsing: Future[pl.DataFrame] | None = None
@@ -182,7 +193,7 @@ def read_batches(
             if passed == rows:
                 continue
             block = _Block(path, body, names, rows, dialect.separator)
-            started = parser.submit(block.parsed, passed, hints or {})
+            started = parser.submit(block.parsed, passed, hints)
             if parsing is not None:
                 yield from _slices(parsing.result(), columns)
             parsing = started
@@ -330,20 +341,15 @@ def _check_records(path: File, body: bytes, fields: int, line: int, mark: str) -
     quoted = _QUOTE in skeleton
     if quoted:
         _check_quotes(path, body, line, mark)
-        skeleton = _outside_quotes(skeleton.replace(b'""', b""))
+        skeleton = skeleton.replace(b'""', b"")
+        marks = np.frombuffer(skeleton, dtype=np.uint8)
+        skeleton = marks[_outside(marks)].tobytes() if _QUOTE in skeleton else skeleton
     rows = len(skeleton) // fields
     if skeleton != (mark.encode() * (fields - 1) + b"\n") * rows:
         raise _ragged(path, body, skeleton, fields, line)
     if fields == 1:
         _check_blank(path, body, line)
     return rows
-
-
-def _outside_quotes(skeleton: bytes) -> bytes:
-    if _QUOTE not in skeleton:
-        return skeleton
-    marks = np.frombuffer(skeleton, dtype=np.uint8)
-    return marks[_outside(marks)].tobytes()
 
 
 def _outside(data: NDArray[np.uint8]) -> NDArray[np.bool_]:

@@ -4,26 +4,31 @@ A `DatabaseTable` is an address and a table or a query. Passwords are never part
 address. Messages name the server and the table; the text of a query and the texts of the
 server, which may quote it or the data, are never passed on.
 
-What a database says it holds: whether a table is there, and whether it is a view.
-
-Only the catalogue is asked, in statements of our own; messages name tables and never pass
-on what the database says.
+Synthetic rows go into a new table, all of them or none: one transaction on a connection of its own
+makes the table and fills it. It is committed when all rows are in and whatever must be written
+first is written.
 """
 
 from __future__ import annotations
 
 import os
-import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
-from pegsynth.errors import DataError, ParameterError, PegsynthError
+import polars as pl
+
+from pegsynth.errors import DataError, OutputError, ParameterError, PegsynthError
 from pegsynth.tables.file_sets import refuse_secrets, scheme_of
-from pegsynth.tables.sql_shape import rowwise_table, without_end
+
+if TYPE_CHECKING:
+    from adbc_driver_manager.dbapi import Connection
+
+    from pegsynth.tables.table_output import Content
 
 _REMEDY = "use PGPASSWORD, a password file (~/.pgpass) or a service file instead"
 _CONNECT_SECONDS = "30"
@@ -163,13 +168,13 @@ def quoted(parts: Sequence[str]) -> str:
     return ".".join('"' + part.replace('"', '""') + '"' for part in parts)
 
 
-def connect(uri: str, *, read_only: bool) -> Any:
+def connect(uri: str, *, read_only: bool) -> Connection:
     """Open a connection; its first statement starts a transaction."""
     if is_sqlite(uri):
         return _connect_sqlite(uri, read_only=read_only)
     driver = _driver("adbc_driver_postgresql", "postgres")
     with plain_errors(public_address(uri)):
-        connection = driver.connect(_with_time_limit(uri))
+        connection: Connection = driver.connect(_with_time_limit(uri))
     if not read_only:
         return connection
     with plain_errors(public_address(uri)):
@@ -185,14 +190,14 @@ def connect(uri: str, *, read_only: bool) -> Any:
     return connection
 
 
-def _connect_sqlite(uri: str, *, read_only: bool) -> Any:
+def _connect_sqlite(uri: str, *, read_only: bool) -> Connection:
     driver = _driver("adbc_driver_sqlite", "sqlite")
     path = sqlite_file(uri)
     if not path.is_file():
         raise DataError(f"{public_address(uri)}: there is no such file; check the name")
     mode = "ro" if read_only else "rw"
     with plain_errors(public_address(uri)):
-        connection = driver.connect(f"file:{quote(str(path.absolute()))}?mode={mode}")
+        connection: Connection = driver.connect(f"file:{quote(str(path.absolute()))}?mode={mode}")
         if read_only:
             run(connection, "PRAGMA query_only = ON")
     return connection
@@ -219,7 +224,7 @@ def _with_time_limit(uri: str) -> str:
     return urlunsplit(parts._replace(query=query))
 
 
-def run(connection: Any, statement: str) -> list[Any]:
+def run(connection: Connection, statement: str) -> list[Any]:
     """Run one statement outside of any stream and return the rows it gives."""
     with connection.cursor() as cursor:
         cursor.execute(statement)
@@ -266,164 +271,93 @@ def _reason(state: str | None, text: str) -> str:
     )
 
 
-Relation = Literal["table", "view", "other"]
-
-MOST_NAMED = 10
-_TYPES_VIEW = "pegsynth_types"
-_OPENS = re.compile("open", re.IGNORECASE)
-_OPENS_TABLE = ("OpenRead", "ReopenIdx")
-_SQLITE_NAMES = (
-    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' "
-    "ESCAPE '\\' ORDER BY name"
-)
-_POSTGRESQL_NAMES = (
-    "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-    "WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^(pg_|information_schema$)' "
-    "AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1"
-)
-
-
-def check_there(connection: Any, source: DatabaseTable) -> None:
-    """Refuse a table that is not there, and what SQLite does not take for a query.
-
-    Raises
-    ------
-    DataError
-        With the names of tables that are there.
-    """
-    if is_sqlite(source.uri):
-        _check_sqlite(connection, source)
-    elif source.table is not None:
-        name = quoted(split_name(source.table))
-        with plain_errors(source.name):
-            (found,) = run(connection, f"SELECT to_regclass({literal(name)}) IS NOT NULL")
-            names = [] if found[0] else [each for (each,) in run(connection, _POSTGRESQL_NAMES)]
-        if not found[0]:
-            raise _no_table(source, names)
-
-
-def _check_sqlite(connection: Any, source: DatabaseTable) -> None:
-    import adbc_driver_manager
-
-    with plain_errors(source.name):
-        names = [_spelt(name) for (name,) in run(connection, _SQLITE_NAMES)]
-        try:
-            # Compiled and not run: an error here is about the statement, not about rows.
-            with connection.cursor() as cursor:
-                cursor.execute(f"EXPLAIN QUERY PLAN SELECT * FROM {origin_of(source)}")
-        except adbc_driver_manager.Error:
-            if source.table is None:
-                raise DataError(
-                    f"{source.name}: SQLite does not take it: it is not one valid SELECT, or names "
-                    f"a table or column that does not exist; {_listed(names)}; try the query with "
-                    "sqlite3"
-                ) from None
-            # A table that is there says what is wrong when it is read.
-            if _sqlite_relation(connection, split_name(source.table)[-1]) is None:
-                raise _no_table(source, names) from None
-
-
-def _no_table(source: DatabaseTable, names: Sequence[str]) -> DataError:
-    address = public_address(source.uri)
-    return DataError(
-        f"{address}: there is no table {source.table} that can be read; {_listed(names)}"
-    )
-
-
-def _listed(names: Sequence[str]) -> str:
-    if not names:
-        return "the database has no tables"
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"tables and views there: {', '.join(names[:MOST_NAMED])}{more}"
-
-
-def _spelt(name: str) -> str:
-    """Return a name as --table takes it."""
-    return quoted((name,)) if "." in name or name.startswith('"') else name
-
-
-def origin_of(source: DatabaseTable) -> str:
-    """Return what stands after FROM."""
-    if source.query is None:
-        return quoted(split_name(source.table or ""))
-    return f"(\n{without_end(source.query)}\n) AS pegsynth_query"
-
-
-def relation_of(connection: Any, source: DatabaseTable) -> Relation:
-    """Say what the rows come from: one ordinary table that hides none of them, or one view.
-
-    Anything else is "other", as are queries of another shape than a plain selection.
-    """
-    sqlite = is_sqlite(source.uri)
-    table: str | None = source.table
-    if source.query is not None:
-        table = rowwise_table(source.query, brackets=not sqlite)
-    if table is None:
-        return "other"
-    parts = split_name(table)
-    if sqlite:
-        relation = _sqlite_relation(connection, parts[-1]) or "other"
-        alone = relation != "table" or _opens_only(connection, source, parts[-1])
-        return relation if alone else "other"
-    name = table if source.query is not None else quoted(parts)
-    found = run(
-        connection,
-        "SELECT CASE WHEN relkind IN ('v', 'm') THEN 'view' WHEN relkind IN ('r', 'p') AND NOT "
-        "relrowsecurity THEN 'table' ELSE 'other' END FROM pg_class WHERE oid = "
-        f"to_regclass({literal(name)})",
-    )
-    return found[0][0] if found else "other"
-
-
-def _opens_only(connection: Any, source: DatabaseTable, table: str) -> bool:
-    """Say whether SQLite's own program for a query opens that table and its indexes alone.
-
-    Lists of constants open a table in memory (`OpenEphemeral`), which is harmless.
-    """
-    pages = run(
-        connection,
-        f"SELECT rootpage FROM sqlite_master WHERE lower(tbl_name) = lower({literal(table)})",
-    )
-    known = {page for (page,) in pages}
-    program = run(connection, f"EXPLAIN SELECT * FROM {origin_of(source)}")
-    opened = [(step[1], step[3], step[4]) for step in program if _OPENS.search(step[1])]
-    return all(
-        (code in _OPENS_TABLE and page in known and database == 0) or code == "OpenEphemeral"
-        for code, page, database in opened
-    )
-
-
-def _sqlite_relation(connection: Any, name: str) -> Relation | None:
-    found = run(
-        connection,
-        "SELECT type, sql LIKE 'CREATE VIRTUAL%' FROM sqlite_master WHERE type IN ('table', "
-        f"'view') AND lower(name) = lower({literal(name)})",
-    )
-    if not found:
-        return None
-    kind, virtual = found[0]
-    return "view" if kind == "view" else "other" if virtual else "table"
-
-
-def declared_types(connection: Any, source: DatabaseTable) -> dict[str, str]:
-    """Return what SQLite's columns are declared as; a column of a query may have nothing.
-
-    The columns of a query are asked of a view of it, which is gone afterwards. It is made
-    beside the database, in memory; the file itself is open for reading only.
-    """
-    import adbc_driver_manager
-
-    name = _TYPES_VIEW if source.table is None else split_name(source.table)[-1]
+def check_database_target(target: DatabaseTarget) -> None:
+    """Refuse, before any work, a database that cannot be reached or a table that exists."""
+    parts = split_name(target.table)
+    if is_sqlite(target.uri) and not (file := sqlite_file(target.uri)).exists():
+        raise OutputError(
+            f"cannot write {target}: the database does not exist; make an empty one first (touch "
+            f"{shlex.quote(str(file))}), or name one that exists"
+        )
+    connection = connect(target.uri, read_only=True)
     try:
-        if source.query is not None:
-            run(connection, "PRAGMA temp_store = MEMORY")
-            run(connection, "PRAGMA query_only = OFF")
-            run(connection, f"CREATE TEMP VIEW {_TYPES_VIEW} AS SELECT * FROM {origin_of(source)}")
-        found = run(connection, f"SELECT name, type FROM pragma_table_xinfo({literal(name)})")
-    except adbc_driver_manager.Error:
-        return {}
+        with plain_errors(target, OutputError):
+            if is_sqlite(target.uri):
+                name = literal(parts[-1])
+                there = run(
+                    connection,
+                    f"SELECT count(*) FROM sqlite_master WHERE lower(name) = lower({name})",
+                )
+            else:
+                there = run(connection, f"SELECT to_regclass({literal(quoted(parts))}) IS NOT NULL")
     finally:
-        if source.query is not None:
-            run(connection, f"DROP VIEW IF EXISTS temp.{_TYPES_VIEW}")
-        run(connection, "PRAGMA query_only = ON")
-    return {column: declared or "" for column, declared in found}
+        connection.close()
+    if there[0][0]:
+        raise OutputError(
+            f"cannot write {target}: a table of that name exists; choose another, or drop it first"
+        )
+
+
+class DatabaseWriter:
+    """Takes the frames of one table, all with the same columns and types."""
+
+    def __init__(self, target: DatabaseTarget, content: Content) -> None:
+        self._target, self._content = target, content
+        self._connection = connect(target.uri, read_only=False)
+        self._fresh = True
+
+    def close(self) -> None:
+        """Let the table appear."""
+        try:
+            with plain_errors(f"cannot write {self._target}", OutputError):
+                self._connection.commit()
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the database; what was not committed goes away with the connection."""
+        self._connection.close()
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """Append rows; the first call makes the table."""
+        *schema, table = split_name(self._target.table)
+        sqlite = is_sqlite(self._target.uri)
+        frame = _by_local_clocks(frame, self._content, sqlite=sqlite)
+        if sqlite:
+            frame = self._content.as_categories(frame, lambda column: column.dtype.is_temporal())
+        with (
+            plain_errors(f"cannot write {self._target}", OutputError),
+            self._connection.cursor() as cursor,
+        ):
+            cursor.adbc_ingest(
+                table,
+                _storable(frame, sqlite=sqlite).to_arrow(),
+                "create" if self._fresh else "append",
+                db_schema_name=schema[0] if schema and not sqlite else None,
+            )
+        self._fresh = False
+
+
+def _by_local_clocks(frame: pl.DataFrame, content: Content, *, sqlite: bool) -> pl.DataFrame:
+    """Return moments without their zone where the schema could not bring its clocks back.
+
+    PostgreSQL gives moments by the clocks of UTC, and the schema may say of which zone they are.
+    SQLite has no zones.
+    """
+    stated = {name: each.dtype for name, each in content.features.items()}
+    return frame.with_columns(
+        pl.col(name).dt.replace_time_zone(None)
+        for name, dtype in frame.schema.items()
+        if getattr(dtype, "time_zone", None) not in (None, "UTC")
+        and (sqlite or "tz=" not in stated.get(name, "tz="))
+    )
+
+
+def _storable(frame: pl.DataFrame, *, sqlite: bool) -> pl.DataFrame:
+    """Return a frame with nothing but types that the driver can store."""
+    return frame.with_columns(
+        pl.col(name).cast(pl.String)
+        for name, dtype in frame.schema.items()
+        if isinstance(dtype, pl.Enum | pl.Categorical)
+        or (sqlite and (dtype.is_decimal() or dtype in (pl.Time, pl.Duration)))
+    )

@@ -2,39 +2,64 @@
 
 All passes run the same statement on one snapshot. Every pass is compared, row by row, with
 the first: rows that are kept or replaced by their position are then the same rows.
+
+What the database holds is asked of its catalogue, in statements of our own; messages name tables
+and never pass on what the database says.
+
+A column of SQLite may hold text, whole numbers, floats and bytes side by side. A cell comes as a
+text with one letter before it that says its kind, and leaves as canonical text. The type that the
+column is declared with says what it is written as (R30).
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pegsynth.schema.dtypes import decimal_text
-from pegsynth.tables import sqlite_values
+from pegsynth.errors import DataError
+from pegsynth.schema.dtypes import as_text, decimal_text
 from pegsynth.tables.arrow_read import check_types, polars_types, sliced
 from pegsynth.tables.caller_frames import check_names
 from pegsynth.tables.database import (
     DatabaseTable,
-    Relation,
-    check_there,
     connect,
-    declared_types,
     is_sqlite,
-    origin_of,
+    literal,
     plain_errors,
+    public_address,
     quoted,
-    relation_of,
+    run,
+    split_name,
 )
-from pegsynth.tables.reader import Selection, TableReader
-from pegsynth.tables.sql_shape import rowwise_expression
-from pegsynth.tables.streams import PassDigest, other_rows
+from pegsynth.tables.reader import Relation, TableReader, Wanted, selection_of
+from pegsynth.tables.sql_shape import rowwise_expression, rowwise_table, without_end
+from pegsynth.tables.streams import STEADY_QUERY, PassDigest, other_rows
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from adbc_driver_manager.dbapi import Connection
+
+MOST_NAMED = 10
+_TYPES_VIEW = "pegsynth_types"
+_OPENS = re.compile("open", re.IGNORECASE)
+_OPENS_TABLE = ("OpenRead", "ReopenIdx")
+_SQLITE_NAMES = (
+    "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' "
+    "ESCAPE '\\' ORDER BY name"
+)
+_POSTGRESQL_NAMES = (
+    "SELECT c.oid::regclass::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+    "WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^(pg_|information_schema$)' "
+    "AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1"
+)
+_TEXT, _WHOLE, _REAL, _BYTES = "t", "i", "r", "b"
 _AS_TEXT = ("extension", "interval", "duration")
 # What a plan of a plain selection consists of; nothing else looks at one row at a time.
 _SCANS = frozenset(
@@ -49,17 +74,12 @@ def open_database(source: DatabaseTable) -> TableReader:
     """Open a table or query; the transaction lasts until the reader is closed."""
     connection = connect(source.uri, read_only=True)
     try:
-        check_there(connection, source)
+        _check_there(connection, source)
         opened = (_sqlite if is_sqlite(source.uri) else _postgresql)(connection, source)
         stream = _Stream(connection, opened, source.name)
     except BaseException:
         connection.close()
         raise
-    selection: Selection = "view" if opened.relation == "view" else "other"
-    if opened.relation == "table":
-        selection = "rowwise" if source.query is not None else "whole"
-    elif source.declared_rowwise:
-        selection = "declared"
     return TableReader(
         opened.columns,
         source.name,
@@ -67,7 +87,9 @@ def open_database(source: DatabaseTable) -> TableReader:
         (stream.frames,),
         opened.dtypes,
         expected_rows=opened.expected_rows,
-        selection=selection,
+        selection=selection_of(
+            opened.relation, query=source.query is not None, declared=source.declared_rowwise
+        ),
         untyped=opened.untyped,
         interrupt=stream.cancel,
         finish=stream.close,
@@ -104,9 +126,9 @@ class Opened:
     headed: bool = False
 
 
-def _postgresql(connection: Any, source: DatabaseTable) -> Opened:
+def _postgresql(connection: Connection, source: DatabaseTable) -> Opened:
     """Say how the rows are selected, of which types, and how many the planner expects."""
-    origin = origin_of(source)
+    origin = _origin_of(source)
     with plain_errors(source.name), connection.cursor() as cursor:
         raw = cursor.adbc_execute_schema(f"SELECT * FROM {origin}")
         check_names(raw.names, source.name)
@@ -117,8 +139,9 @@ def _postgresql(connection: Any, source: DatabaseTable) -> Opened:
         check_types(schema, source.name)
         cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
         cursor.execute(f"EXPLAIN (FORMAT JSON, VERBOSE) {statement}")
-        plan = json.loads(cursor.fetchone()[0])[0]["Plan"]
-        relation = relation_of(connection, source)
+        ((explained,),) = cursor.fetchall()
+        plan = json.loads(explained)[0]["Plan"]
+        relation = _relation_of(connection, source)
         if relation == "table" and not _only_scans(plan):
             relation = "other"
 
@@ -136,13 +159,13 @@ def _postgresql(connection: Any, source: DatabaseTable) -> Opened:
     )
 
 
-def _kind(field: Any) -> str:
+def _kind(field: pa.Field) -> str:
     """Return what PostgreSQL calls the type of a column."""
     kind: bytes = (field.metadata or {}).get(b"POSTGRESQL:type", b"")
     return kind.decode()
 
 
-def _postgresql_column(field: Any) -> str:
+def _postgresql_column(field: pa.Field) -> str:
     """Return how to select a column so that it arrives as text, a number or a date.
 
     Decimals come as text: identifiers of many digits are different people (R12).
@@ -165,14 +188,14 @@ def _only_scans(plan: Mapping[str, Any]) -> bool:
     return all(map(rowwise_expression, texts)) and all(map(_only_scans, plan.get("Plans", ())))
 
 
-def _sqlite(connection: Any, source: DatabaseTable) -> Opened:
+def _sqlite(connection: Connection, source: DatabaseTable) -> Opened:
     """Say how the rows are selected and what their columns are declared as.
 
     SQLite's columns hold values of any kind. Each value comes as text that says which kind
     it is (`sqlite_values`), so that no value changes how another one is read (R30). What
     the columns are declared as says what they are written as.
     """
-    origin = origin_of(source)
+    origin = _origin_of(source)
     with plain_errors(source.name):
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM {origin} LIMIT 0")
@@ -180,41 +203,83 @@ def _sqlite(connection: Any, source: DatabaseTable) -> Opened:
         check_names(names, source.name)
         # The driver takes the type of a column from its first rows: this one is text.
         head = ", ".join(f"'' AS {quoted((name,))}" for name in names)
-        rest = ", ".join(sqlite_values.marked(quoted((name,))) for name in names)
+        rest = ", ".join(_marked(quoted((name,))) for name in names)
         statement = f"SELECT {head} UNION ALL SELECT {rest} FROM {origin}"
-        declared = declared_types(connection, source)
-        relation = relation_of(connection, source)
-    types = {name: sqlite_values.written_type(declared.get(name, "")) for name in names}
+        declared = _declared_types(connection, source)
+        relation = _relation_of(connection, source)
+    types = {name: _written_type(declared.get(name, "")) for name in names}
     return Opened(
         statement,
         tuple(names),
         {name: dtype for name, dtype in types.items() if dtype is not None},
         frozenset(name for name, dtype in types.items() if dtype != pl.String()),
-        partial(sqlite_values.unmarked, source=source.name),
+        partial(_unmarked, source=source.name),
         relation,
         headed=True,
     )
 
 
+def _marked(column: str) -> str:
+    """Return an expression for a quoted column that gives every value with its kind.
+
+    ``quote`` writes as many digits of a float as it takes to read it back.
+    """
+    return (
+        f"CASE typeof({column}) WHEN 'text' THEN '{_TEXT}' || {column} "
+        f"WHEN 'integer' THEN '{_WHOLE}' || CAST({column} AS TEXT) "
+        f"WHEN 'real' THEN '{_REAL}' || quote({column}) WHEN 'blob' THEN '{_BYTES}' END"
+    )
+
+
+def _unmarked(cells: pl.Series, *, source: str) -> pl.Series:
+    """Return the canonical text of every value.
+
+    Raises
+    ------
+    DataError
+        A value is bytes.
+    """
+    kinds, texts = cells.str.head(1), cells.str.slice(1)
+    if (kinds == _BYTES).any():
+        raise DataError(
+            f"{source}: column {cells.name!r} holds bytes; turn it into a column of text, numbers "
+            "or dates, or leave it out"
+        )
+    real = kinds == _REAL
+    if real.any():
+        numbers = texts.set(~real, None).cast(pl.Float64, strict=False)
+        texts = as_text(numbers).zip_with(real, texts)
+    return texts.alias(cells.name)
+
+
+def _written_type(declared: str) -> pl.DataType | None:
+    """Return the type that a column is written in, by SQLite's rules of affinity.
+
+    None stands for columns that may hold anything: the schema says what they are.
+    """
+    name = declared.upper()
+    if "INT" in name:
+        return pl.Int64()
+    if any(word in name for word in ("CHAR", "CLOB", "TEXT")):
+        return pl.String()
+    if "BLOB" not in name and any(word in name for word in ("REAL", "FLOA", "DOUB")):
+        return pl.Float64()
+    return None
+
+
 class _Stream:
     """The rows of one statement, the same every time they are asked for."""
 
-    def __init__(self, connection: Any, opened: Opened, name: str) -> None:
+    def __init__(self, connection: Connection, opened: Opened, name: str) -> None:
         self._connection = connection
         self._opened = opened
         self._name = name
         self._cursor: Any = None
         self._first: tuple[int, int] | None = None
 
-    def frames(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
+    def frames(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
         """Yield the wanted columns; all are read, so that every pass is the same query."""
-        skip += self._opened.headed
+        skip = wanted.skip + self._opened.headed
         digest = PassDigest(placed=True)
         with plain_errors(self._name), self._connection.cursor() as cursor:
             self._cursor = cursor
@@ -224,7 +289,7 @@ class _Stream:
                 for frame in sliced(batches, batches.schema.names):
                     passed = min(max(skip - digest.rows, 0), frame.height)
                     digest.add(frame)
-                    chosen = frame.select(columns).slice(passed)
+                    chosen = frame.select(wanted.columns).slice(passed)
                     yield pl.DataFrame([self._opened.values(column) for column in chosen])
             except GeneratorExit:
                 # What is left of the answer is not worth waiting for.
@@ -234,11 +299,7 @@ class _Stream:
                 self._cursor = None
         self._first = self._first or digest.value
         if self._first != digest.value:
-            raise other_rows(
-                self._name,
-                "leave random or changing functions out of the query, or save the rows as Parquet "
-                "first",
-            )
+            raise other_rows(self._name, STEADY_QUERY)
 
     def cancel(self) -> None:
         """Stop waiting for the server."""
@@ -254,3 +315,149 @@ class _Stream:
         """End the transaction and the connection."""
         with plain_errors(self._name):
             self._connection.close()
+
+
+def _check_there(connection: Connection, source: DatabaseTable) -> None:
+    """Refuse a table that is not there, and what SQLite does not take for a query.
+
+    Raises
+    ------
+    DataError
+        With the names of tables that are there.
+    """
+    if is_sqlite(source.uri):
+        _check_sqlite(connection, source)
+    elif source.table is not None:
+        name = quoted(split_name(source.table))
+        with plain_errors(source.name):
+            (found,) = run(connection, f"SELECT to_regclass({literal(name)}) IS NOT NULL")
+            names = [] if found[0] else [each for (each,) in run(connection, _POSTGRESQL_NAMES)]
+        if not found[0]:
+            raise _no_table(source, names)
+
+
+def _check_sqlite(connection: Connection, source: DatabaseTable) -> None:
+    import adbc_driver_manager
+
+    with plain_errors(source.name):
+        names = [_spelt(name) for (name,) in run(connection, _SQLITE_NAMES)]
+        try:
+            # Compiled and not run: an error here is about the statement, not about rows.
+            with connection.cursor() as cursor:
+                cursor.execute(f"EXPLAIN QUERY PLAN SELECT * FROM {_origin_of(source)}")
+        except adbc_driver_manager.Error:
+            if source.table is None:
+                raise DataError(
+                    f"{source.name}: SQLite does not take it: it is not one valid SELECT, or names "
+                    f"a table or column that does not exist; {_listed(names)}; try the query with "
+                    "sqlite3"
+                ) from None
+            # A table that is there says what is wrong when it is read.
+            if _sqlite_relation(connection, split_name(source.table)[-1]) is None:
+                raise _no_table(source, names) from None
+
+
+def _no_table(source: DatabaseTable, names: Sequence[str]) -> DataError:
+    address = public_address(source.uri)
+    return DataError(
+        f"{address}: there is no table {source.table} that can be read; {_listed(names)}"
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    if not names:
+        return "the database has no tables"
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"tables and views there: {', '.join(names[:MOST_NAMED])}{more}"
+
+
+def _spelt(name: str) -> str:
+    """Return a name as --table takes it."""
+    return quoted((name,)) if "." in name or name.startswith('"') else name
+
+
+def _origin_of(source: DatabaseTable) -> str:
+    """Return what stands after FROM."""
+    if source.query is None:
+        return quoted(split_name(source.table or ""))
+    return f"(\n{without_end(source.query)}\n) AS pegsynth_query"
+
+
+def _relation_of(connection: Connection, source: DatabaseTable) -> Relation:
+    """Say what the rows come from: one ordinary table that hides none of them, or one view.
+
+    Anything else is "other", as are queries of another shape than a plain selection.
+    """
+    sqlite = is_sqlite(source.uri)
+    table: str | None = source.table
+    if source.query is not None:
+        table = rowwise_table(source.query, brackets=not sqlite)
+    if table is None:
+        return "other"
+    parts = split_name(table)
+    if sqlite:
+        relation = _sqlite_relation(connection, parts[-1]) or "other"
+        alone = relation != "table" or _opens_only(connection, source, parts[-1])
+        return relation if alone else "other"
+    name = table if source.query is not None else quoted(parts)
+    found = run(
+        connection,
+        "SELECT CASE WHEN relkind IN ('v', 'm') THEN 'view' WHEN relkind IN ('r', 'p') AND NOT "
+        "relrowsecurity THEN 'table' ELSE 'other' END FROM pg_class WHERE oid = "
+        f"to_regclass({literal(name)})",
+    )
+    return found[0][0] if found else "other"
+
+
+def _opens_only(connection: Connection, source: DatabaseTable, table: str) -> bool:
+    """Say whether SQLite's own program for a query opens that table and its indexes alone.
+
+    Lists of constants open a table in memory (`OpenEphemeral`), which is harmless.
+    """
+    pages = run(
+        connection,
+        f"SELECT rootpage FROM sqlite_master WHERE lower(tbl_name) = lower({literal(table)})",
+    )
+    known = {page for (page,) in pages}
+    program = run(connection, f"EXPLAIN SELECT * FROM {_origin_of(source)}")
+    opened = [(step[1], step[3], step[4]) for step in program if _OPENS.search(step[1])]
+    return all(
+        (code in _OPENS_TABLE and page in known and database == 0) or code == "OpenEphemeral"
+        for code, page, database in opened
+    )
+
+
+def _sqlite_relation(connection: Connection, name: str) -> Relation | None:
+    found = run(
+        connection,
+        "SELECT type, sql LIKE 'CREATE VIRTUAL%' FROM sqlite_master WHERE type IN ('table', "
+        f"'view') AND lower(name) = lower({literal(name)})",
+    )
+    if not found:
+        return None
+    kind, virtual = found[0]
+    return "view" if kind == "view" else "other" if virtual else "table"
+
+
+def _declared_types(connection: Connection, source: DatabaseTable) -> dict[str, str]:
+    """Return what SQLite's columns are declared as; a column of a query may have nothing.
+
+    The columns of a query are asked of a view of it, which is gone afterwards. It is made
+    beside the database, in memory; the file itself is open for reading only.
+    """
+    import adbc_driver_manager
+
+    name = _TYPES_VIEW if source.table is None else split_name(source.table)[-1]
+    try:
+        if source.query is not None:
+            run(connection, "PRAGMA temp_store = MEMORY")
+            run(connection, "PRAGMA query_only = OFF")
+            run(connection, f"CREATE TEMP VIEW {_TYPES_VIEW} AS SELECT * FROM {_origin_of(source)}")
+        found = run(connection, f"SELECT name, type FROM pragma_table_xinfo({literal(name)})")
+    except adbc_driver_manager.Error:
+        return {}
+    finally:
+        if source.query is not None:
+            run(connection, f"DROP VIEW IF EXISTS temp.{_TYPES_VIEW}")
+        run(connection, "PRAGMA query_only = ON")
+    return {column: declared or "" for column, declared in found}

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pegsynth.errors import DataError
 from pegsynth.schema.dialect import Dialect
-from pegsynth.tables.file_sets import File, table_format
+from pegsynth.tables.file_kinds import table_format
+from pegsynth.tables.file_sets import File
 from pegsynth.tables.text_bytes import open_text
 
 _PIECE = 1 << 20

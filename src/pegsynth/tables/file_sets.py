@@ -4,7 +4,11 @@ A name goes in, a list of `TableFile` comes out, in the order in which they are 
 may be paths, ``file://`` addresses, or addresses of object stores and remote file systems
 that PyArrow knows (``s3://``, ``gs://``, ``abfs://``, ``hdfs://``). Folders called
 ``column=value`` give every file below them that column. An address that holds a key or a
-password is refused without being repeated. Folders of lakehouse tables are refused (`lakehouse`).
+password is refused without being repeated.
+
+Folders of Delta, Hudi and Iceberg tables are refused: their logs say which files count. Such a
+folder also keeps files whose rows were deleted or rewritten. Read as plain files, people who were
+deleted return, and rewritten rows count twice.
 """
 
 from __future__ import annotations
@@ -15,42 +19,36 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, BinaryIO
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from pegsynth.errors import DataError
-from pegsynth.tables.lakehouse import refuse_lakehouses
 
-EXTENSIONS: Mapping[str, str] = {
-    **{
-        f".{name}{packed}": "csv"
-        for name in ("csv", "tsv", "txt")
-        for packed in ("", ".gz", ".zst")
-    },
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "ipc",
-    ".feather": "ipc",
-    ".ipc": "ipc",
-    **dict.fromkeys((".sav", ".zsav"), "spss"),
-    ".dta": "stata",
-    ".sas7bdat": "sas",
-    ".xpt": "xport",
-    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls"), "excel"),
-    ".duckdb": "duckdb",
-}
-WRITABLE = ("csv", "parquet", "ipc", "spss", "stata", "excel")
-"""Kinds of files that are written; of Excel's only .xlsx, of SPSS's both."""
 STORES = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
 DATABASES = ("postgresql", "postgres", "sqlite")
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _SECRET = re.compile(r"passw|secret|token|credential|signature|key$", re.IGNORECASE)
 _NOT_SECRET = ("sslkey",)
+
+Listed = Callable[[str], Sequence[str] | None]
+"""The names in a folder; None for one that is not there."""
+
+_REMEDIES = {
+    "a Delta": "with DuckDB (COPY (SELECT * FROM delta_scan('..')) TO 'snapshot.parquet') or Spark "
+    '(spark.read.format("delta"))',
+    "a Hudi": 'with Spark (spark.read.format("hudi"))',
+    "an Iceberg": "with DuckDB (COPY (SELECT * FROM iceberg_scan('..')) TO 'snapshot.parquet') or "
+    'Spark (spark.read.format("iceberg"))',
+}
+_LOGS = {"_delta_log": "a Delta", ".hoodie": "a Hudi"}
+_ICEBERG = re.compile(r"v?\d.*\.metadata\.json")
+"""How Iceberg itself names its files; tables that were migrated in place have no ``data/``."""
+
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _SAMPLE = 1 << 16
 
@@ -149,6 +147,48 @@ def find_files(source: str) -> list[TableFile]:
     return [TableFile(Path(name)) for name in names]
 
 
+def refuse_lakehouses(places: Iterable[str], listed: Listed) -> None:
+    """Refuse files and folders that lie in or below the folder of a lakehouse table.
+
+    Parameters
+    ----------
+    places
+        Their full names, with slashes.
+    listed
+        Looks into a folder.
+    """
+    for folder in dict.fromkeys(folder for place in places for folder in _upwards(place)):
+        found = _lakehouse(folder, listed)
+        if found is not None:
+            kind, mark = found
+            raise DataError(
+                f"{folder}: this folder is {kind} table (it has {mark}), and its files also "
+                "hold rows that were deleted or replaced; export its current rows to a Parquet "
+                f"file, {_REMEDIES[kind]}, and give that file"
+            )
+
+
+def _upwards(place: str) -> Iterator[str]:
+    """Yield a place and the folders above it, up to the root or the bucket."""
+    place = place.rstrip("/")
+    while place and not place.endswith(("/", ":")):
+        yield place
+        place = place.rpartition("/")[0]
+
+
+def _lakehouse(folder: str, listed: Listed) -> tuple[str, str] | None:
+    """Return whose folder it is, and what tells it."""
+    for mark, kind in _LOGS.items():
+        if listed(f"{folder}/{mark}") is not None:
+            return kind, mark
+    tables = [
+        name for name in listed(f"{folder}/metadata") or () if name.endswith(".metadata.json")
+    ]
+    if any(map(_ICEBERG.fullmatch, tables)) or (tables and listed(f"{folder}/data") is not None):
+        return "an Iceberg", "metadata/*.metadata.json"
+    return None
+
+
 def _refuse_lakehouses_here(places: Iterable[Path]) -> None:
     """Refuse files and folders of this machine that lie in or below a lakehouse table."""
     # A link may lead into such a folder from elsewhere.
@@ -180,32 +220,11 @@ def local_files(source: str) -> list[Path]:
     return [Path(name) for name in names if Path(name).exists()]
 
 
-def table_format(path: str | Path | RemoteFile) -> str | None:
-    """Return the kind of table that the extension of a file name says, else None."""
-    suffixes = [each.lower() for each in PurePosixPath(str(path)).suffixes[-2:]]
-    return EXTENSIONS.get("".join(suffixes)) or EXTENSIONS.get(suffixes[-1] if suffixes else "")
-
-
-def known_extensions(*, writable: bool = False) -> str:
-    """Return the extensions of tables for a message."""
-    plain = [
-        name
-        for name, kind in EXTENSIONS.items()
-        if not name.endswith((".gz", ".zst")) and not (writable and not is_writable(name, kind))
-    ]
-    return ", ".join(plain) + "; text also with .gz or .zst"
-
-
-def is_writable(name: str, kind: str | None) -> bool:
-    """Say whether tables are written in files of that name."""
-    return kind in WRITABLE and (kind != "excel" or name.lower().endswith(".xlsx"))
-
-
 def fingerprint(files: Sequence[File]) -> str:
     """Return a text that changes when a file does: names, sizes, times, first and last bytes."""
     digest = hashlib.sha256()
     for file in files:
-        size, changed = _size_and_time(file)
+        size, changed, _ = _state(file)
         digest.update(f"{file}\0{size}\0{changed}\0".encode())
         with file.open("rb") as handle:
             digest.update(handle.read(_SAMPLE))
@@ -224,7 +243,7 @@ def file_states(files: Sequence[File]) -> tuple[FileState, ...]:
 
 def size_of(file: File) -> int:
     """Return the number of bytes of a file."""
-    return _size_and_time(file)[0]
+    return _state(file)[0]
 
 
 def refuse_secrets(source: str, remedy: str) -> None:
@@ -288,10 +307,6 @@ def _fixed(inside: str) -> dict[str, str | None]:
         for name, equals, value in pairs
         if equals and name
     }
-
-
-def _size_and_time(file: File) -> tuple[int, int]:
-    return _state(file)[:2]
 
 
 def _state(file: File) -> FileState:

@@ -6,194 +6,107 @@ told what to read and answers with Arrow; `pegsynth.tables.foreign` is what it r
 
 from __future__ import annotations
 
-import base64
 import json
 import subprocess
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import polars as pl
 
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.tables.arrow_read import batch_rows, check_types, polars_types, to_polars
-from pegsynth.tables.caller_frames import check_names
-from pegsynth.tables.file_sets import File
-from pegsynth.tables.reader import Selection, TableReader, unreadable
-from pegsynth.tables.streams import PassDigest, other_rows
+from pegsynth.tables.arrow_read import batch_rows, declared_reader, to_polars
+from pegsynth.tables.file_kinds import FileKind
+from pegsynth.tables.file_sets import File, TableInFile
+from pegsynth.tables.foreign import Asked, Described
+from pegsynth.tables.reader import TableReader, Wanted, selection_of, unreadable
+from pegsynth.tables.streams import STEADY_QUERY, SameRows
 
 COMMAND = ("-P", "-m", "pegsynth.tables.foreign.serve")
-NAMES: Mapping[str, str] = {
-    "spss": "an SPSS",
-    "stata": "a Stata",
-    "sas": "a SAS",
-    "xport": "a SAS transport",
-    "excel": "an Excel",
-    "duckdb": "a DuckDB",
-}
-"""The kinds of files that are read so, and what messages call them."""
-
-_EXTRAS = {"pyreadstat": "office", "fastexcel": "office", "duckdb": "duckdb"}
 _LEAVING_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class ForeignTable:
-    """What is to be read.
-
-    Parameters
-    ----------
-    kind
-        One of `NAMES`.
-    table, query
-        The sheet of a workbook; the table or the query of a database.
-    encoding
-        Of the texts of a statistics file, where it is declared.
-    """
+    """What is to be read; see `Asked`."""
 
     file: Path
-    kind: str
+    kind: FileKind
     table: str | None = None
     query: str | None = field(default=None, repr=False)
     encoding: str | None = None
 
     @property
-    def request(self) -> dict[str, Any]:
-        """The first request of a process."""
-        return {
-            "kind": self.kind,
-            "path": str(self.file.absolute()),
-            "table": self.table,
-            "query": self.query,
-            "encoding": self.encoding,
-        }
+    def asked(self) -> Asked:
+        """What the process is told."""
+        path = str(self.file.absolute())
+        return Asked(self.kind.opener, path, self.kind.name, self.table, self.query, self.encoding)
 
 
-def foreign_table(
-    file: File, kind: str, *, table: str | None, query: str | None, encoding: str
-) -> ForeignTable:
-    """Say what is to be read, if it can be."""
-    if not isinstance(file, Path):
-        raise DataError(f"{file}: {NAMES[kind]} file is read from this machine; copy it here first")
-    if table is not None and kind not in ("excel", "duckdb"):
-        raise ParameterError("--table goes with databases and Excel workbooks; leave it out")
-    if query is not None and kind != "duckdb":
-        raise ParameterError("--query goes with databases; leave it out")
-    return ForeignTable(file, kind, table, query, encoding or None)
-
-
-def described(source: ForeignTable) -> dict[str, Any]:
+def described(source: ForeignTable) -> Described:
     """Return what the header of a file declares; no row is read where the format allows that."""
     process = START(source)
     try:
-        return process.ask({"ask": "describe"})
+        return Described(**process.ask({"ask": "describe"}))
     finally:
         process.close()
 
 
-def open_foreign(source: ForeignTable, *, declared_rowwise: bool = False) -> TableReader:
+def open_foreign(file: File, kind: FileKind, chosen: TableInFile, encoding: str) -> TableReader:
     """Open a file; the process that reads it lasts as long as the reader."""
-    import pyarrow as pa
-    from pyarrow import ipc
-
+    if not isinstance(file, Path):
+        raise DataError(
+            f"{file}: {kind.foreign} file is read from this machine; copy it here first"
+        )
+    if chosen.table is not None and not kind.tables:
+        raise ParameterError("--table goes with databases and Excel workbooks; leave it out")
+    if chosen.query is not None and not kind.queries:
+        raise ParameterError("--query goes with databases; leave it out")
+    source = ForeignTable(file, kind, chosen.table, chosen.query, encoding or None)
     process = START(source)
+    part = ForeignPart(source, process)
+    steady = SameRows(part, str(file), STEADY_QUERY, placed=True)
     try:
-        found = process.ask({"ask": "describe"})
-        schema = ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"])))
-        check_names(schema.names, str(source.file))
-        check_types(schema, str(source.file))
+        found = Described(**process.ask({"ask": "describe"}))
+        rows = part if source.query is None else steady
+        reader = declared_reader(found.arrow_schema, str(file), rows, untyped=found.coded)
     except BaseException:
         process.close()
         raise
-    part = ForeignPart(source, process)
-    untyped = frozenset(schema.names if source.kind == "excel" else found["coded"])
-    types = polars_types(schema)
-    return TableReader(
-        tuple(schema.names),
-        str(source.file),
-        True,
-        (part,),
-        {name: dtype for name, dtype in types.items() if name not in untyped},
-        expected_rows=found["count"],
-        selection=_selection(found.get("relation"), declared=declared_rowwise),
-        untyped=untyped,
+    return replace(
+        reader,
+        expected_rows=found.count,
+        selection=selection_of(found.relation, query=False, declared=chosen.declared_rowwise),
         interrupt=part.interrupt,
         finish=part.close,
-        # A workbook declares no types: whatever is written comes from the schema.
-        _arrow_schema=pa.schema([field for field in schema if field.name not in untyped]),
     )
 
 
-def _selection(relation: str | None, *, declared: bool) -> Selection:
-    if relation in (None, "table"):
-        return "whole"
-    if declared:
-        return "declared"
-    return "view" if relation == "view" else "other"
-
-
-class Reading(Protocol):
-    """What reads one file and answers requests."""
-
-    def ask(self, request: Mapping[str, Any], /) -> dict[str, Any]:
-        """Answer a request."""
-
-    def rows(self, columns: Sequence[str], *, skip: int) -> Iterator[pl.DataFrame]:
-        """Yield some columns after the first `skip` rows."""
-
-    def kill(self) -> None:
-        """Stop at once."""
-
-    def close(self) -> None:
-        """Let go of the file."""
-
-
 class ForeignPart:
-    """The rows of one file, the same every time they are asked for."""
+    """The rows of one file."""
 
-    def __init__(self, source: ForeignTable, process: Reading | None = None) -> None:
+    def __init__(self, source: ForeignTable, process: ForeignProcess | None = None) -> None:
         self._source = source
         self._idle = process
-        self._busy: Reading | None = None
-        self._first: dict[tuple[str, ...], tuple[int, int]] = {}
+        self._busy: ForeignProcess | None = None
         if process is not None:
             weakref.finalize(self, process.close)
 
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the wanted columns after the first `skip` rows."""
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the rows that are wanted."""
         process = self._idle or START(self._source)
         self._idle, self._busy = None, process
-        digest = PassDigest(placed=True) if self._source.query is not None else None
         try:
-            for frame in process.rows(columns, skip=skip):
-                if digest is not None:
-                    digest.add(frame)
-                yield frame
+            yield from process.rows(wanted)
             self._idle, process = process, None  # type: ignore[assignment]
         finally:
             self._busy = None
             if process is not None:
                 process.close()
-        if digest is not None and skip == 0:
-            self._compare(tuple(columns), digest.value)
-
-    def _compare(self, columns: tuple[str, ...], value: tuple[int, int]) -> None:
-        if self._first.setdefault(columns, value) != value:
-            raise other_rows(
-                str(self._source.file),
-                "leave random or changing functions out of the query, or save the rows as Parquet "
-                "first",
-            )
 
     def interrupt(self) -> None:
         """Stop a stream that another thread waits for."""
@@ -220,7 +133,7 @@ def launch() -> Any:
 LAUNCH: Callable[[], Any] = launch
 
 
-class _Process:
+class ForeignProcess:
     """A process that reads one file."""
 
     def __init__(self, source: ForeignTable) -> None:
@@ -230,7 +143,7 @@ class _Process:
         except OSError as error:
             raise unreadable(source.file, error) from None
         try:
-            self.ask(source.request)
+            self.ask(asdict(source.asked))
         except BaseException:
             self.close()
             raise
@@ -255,13 +168,13 @@ class _Process:
             raise refusal(self._source, answer["error"], answer["names"])
         return answer
 
-    def rows(self, columns: Sequence[str], *, skip: int) -> Iterator[pl.DataFrame]:
+    def rows(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
         """Yield the rows that the process sends."""
         import pyarrow as pa
         from pyarrow import ipc
 
-        most = batch_rows(len(columns))
-        self.ask({"ask": "rows", "columns": list(columns), "skip": skip, "rows": most})
+        most = batch_rows(len(wanted.columns))
+        self.ask({"ask": "rows", "columns": wanted.columns, "skip": wanted.skip, "rows": most})
         try:
             with ipc.open_stream(pa.PythonFile(self._process.stdout, "r")) as stream:
                 for batch in stream:
@@ -305,18 +218,17 @@ class _Process:
             self._process.wait()
 
 
-START: Callable[[ForeignTable], Reading] = _Process
+START: Callable[[ForeignTable], ForeignProcess] = ForeignProcess
 """How a file is opened; audits read in their own process instead."""
 
 
 def refusal(source: ForeignTable, code: str, names: Sequence[str]) -> DataError:
     """Say what is wrong with a file; nothing that a library said is repeated."""
-    file, kind = source.file, NAMES[source.kind]
+    file, kind = source.file, source.kind.foreign
     if code == "missing-package":
-        extra = _EXTRAS[names[0]]
         return DataError(
             f"{file}: reading {kind} file needs {names[0]}; install it with pip install "
-            f"'pegsynth[{extra}]'"
+            f"'pegsynth[{source.kind.extra}]'"
         )
     known = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
     return DataError(

@@ -1,9 +1,4 @@
-"""Columns of listed categories, written so that the schema reads the same categories again.
-
-A schema lists categories as texts. A format that keeps the type of a column gives the same text
-back; in all others the column is written as the schema's own texts, or in a type that has them.
-
-SPSS, Stata and Excel files out, with the labels and missing codes of the codebook.
+"""SPSS, Stata and Excel files out, with the labels and missing codes of the codebook.
 
 Their libraries write a table at once, so that its frames are gathered first. Numbers, dates and
 text are written as such; truth values, lengths of time and whatever a format lacks become text.
@@ -12,166 +7,54 @@ text are written as such; truth values, lengths of time and whatever a format la
 from __future__ import annotations
 
 import datetime as dt
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from importlib.util import find_spec
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from pegsynth.errors import OutputError
+from pegsynth.schema.dtypes import as_text
+from pegsynth.schema.number_text import parsed_number
+from pegsynth.tables.table_output import Content, check_limits
 
 if TYPE_CHECKING:
+    from xlsxwriter import Workbook
+
     from pegsynth.schema.feature import Feature
-    from pegsynth.schema.schema import Schema
 
-
-def listed_names(codebook: Schema | None) -> frozenset[str]:
-    """Return the columns whose values are categories that the schema lists as texts."""
-    features = () if codebook is None else codebook.features
-    return frozenset(feature.name for feature in features if not feature.binned)
-
-
-def as_categories(
-    frame: pl.DataFrame, listed: Collection[str], changed: Callable[[pl.Series], bool]
-) -> pl.DataFrame:
-    """Return a frame whose listed columns are text where a format would change their values.
-
-    Floats of 32 bits become longer ones that have the same text.
-
-    Parameters
-    ----------
-    changed
-        Whether the format changes the text of values of such a column.
-    """
-    from pegsynth.schema.dtypes import as_text
-
-    columns = []
-    for column in frame:
-        if column.name in listed and changed(column):
-            columns.append(as_text(column))
-        elif column.name in listed and column.dtype == pl.Float32:
-            columns.append(as_text(column).cast(pl.Float64))
-    return frame.with_columns(columns)
-
-
-OFFICE = {"spss": "pyreadstat", "stata": "pyreadstat", "excel": "xlsxwriter"}
-"""Kinds of files that are written here, and the package that each needs."""
-
-MOST_ROWS = 1_048_575
-MOST_COLUMNS = 16_384
 MOST_TEXT = 32_767
 _STATA_INTEGERS = (-2_147_483_647, 2_147_483_620)
 _EXACT = 1 << 53
 _MOST_MISSING = 3
-_NAMES = {
-    "spss": re.compile(
-        r"(?!(?i:all|and|by|eq|ge|gt|le|lt|ne|not|or|to|with)\Z)"
-        r"[^\W\d_@#$.][\w@#$.]{0,62}(?<![.])"
-    ),
-    "stata": re.compile(
-        r"(?!(?:_all|_b|byte|_coef|_cons|double|float|if|in|int|long|_[nN]|_pi|_pred|_rc|_skip"
-        r"|strL|str\d+|using|with)\Z)[A-Za-z_][A-Za-z0-9_]{0,31}"
-    ),
-    "excel": re.compile(r"[\s\S]{1,255}"),
-}
-"""Names of columns; words that a program keeps for itself are none."""
-_MOST_BYTES = 64
 _FIRST_DAY = dt.datetime(1900, 3, 1)
 
 
-def check_office(path: str | Path, kind: str) -> None:
-    """Refuse an output whose library is not there, before any work."""
-    package = OFFICE[kind]
-    if find_spec(package) is None:
-        raise OutputError(
-            f"cannot write {str(path)!r}: it needs {package}; install it with pip install "
-            "'pegsynth[office]'"
-        )
-
-
-def check_office_table(
-    path: str | Path, kind: str, columns: Sequence[str], rows: int | None
-) -> None:
-    """Refuse columns and numbers of rows that a format cannot hold.
-
-    Parameters
-    ----------
-    rows
-        None where that is not known.
-    """
-    for name in columns:
-        long = kind == "spss" and len(name.encode()) > _MOST_BYTES
-        if long or not _NAMES[kind].fullmatch(name):
-            raise OutputError(
-                f"cannot write {str(path)!r}: the column name {name[:80]!r} is not allowed in this "
-                "format; rename the column, or choose another extension"
-            )
-    if kind == "spss":
-        check_case(path, columns)
-    if kind == "excel" and ((rows or 0) > MOST_ROWS or len(columns) > MOST_COLUMNS):
-        raise OutputError(
-            f"cannot write {str(path)!r}: a sheet holds at most {MOST_ROWS:,} rows and "
-            f"{MOST_COLUMNS:,} columns; choose another extension"
-        )
-
-
-def check_case(target: object, columns: Sequence[str]) -> None:
-    """Refuse names that are one to a program that does not tell upper from lower case."""
-    known: dict[str, str] = {}
-    for name in columns:
-        other = known.setdefault(name.lower(), name)
-        if other != name:
-            raise OutputError(
-                f"cannot write {str(target)!r}: the column names {other[:80]!r} and {name[:80]!r} "
-                "are the same in this format; rename one of them (--weight-name for weights), or "
-                "choose another format"
-            )
-
-
 class OfficeWriter:
-    """Gathers the frames of a table, and writes them when it is closed.
+    """Gathers the frames of a table, and writes them when it is closed."""
 
-    Parameters
-    ----------
-    temporary
-        The file to fill.
-    path
-        What messages call it.
-    kind
-        ``spss``, ``stata`` or ``excel``.
-    codebook
-        Labels and missing codes of its columns.
-    """
-
-    def __init__(
-        self,
-        temporary: Path,
-        path: str | Path,
-        kind: str,
-        schema: Mapping[str, Any] | None,
-        codebook: Schema | None,
-    ) -> None:
-        self._temporary, self._path, self._kind = temporary, path, kind
-        self._features = {} if codebook is None else {each.name: each for each in codebook.features}
-        self._frames = [] if schema is None else [pl.DataFrame(schema=schema)]
+    def __init__(self, temporary: Path, content: Content) -> None:
+        self._temporary, self._content = temporary, content
+        self._path = str(content.path)
+        self._kind, self._features = content.kind, content.features
+        self._frames: list[pl.DataFrame] = []
 
     def write(self, frame: pl.DataFrame) -> None:
         """Append rows."""
-        check_office_table(self._path, self._kind, frame.columns, None)
+        check_limits(self._path, frame.columns, None)
         self._frames.append(frame)
+
+    def abandon(self) -> None:
+        """Do nothing: nothing was written."""
 
     def close(self) -> None:
         """Write the file."""
         frame = pl.concat(self._frames, rechunk=True)
-        listed = {name: each for name, each in self._features.items() if not each.binned}
-        long = {name for name, each in listed.items() if _has_long_numbers(each)}
+        long = {name for name, each in self._features.items() if _has_long_numbers(each)}
         # Statistics files hold long floats, though not long whole numbers; a sheet holds neither.
         floats = self._kind == "excel"
-        frame = as_categories(
+        frame = self._content.as_categories(
             frame,
-            listed,
             lambda column: (
                 column.name in long
                 and (column.dtype.is_integer() or (floats and column.dtype.is_float()))
@@ -201,21 +84,21 @@ class OfficeWriter:
                 for each in coded
                 if (codes := _missing(each, numbers=each.name in numeric))
             }
-            options["compress"] = str(self._path).lower().endswith(".zsav")
+            options["compress"] = self._path.lower().endswith(".zsav")
             options["row_compress"] = not options["compress"]
         write = pyreadstat.write_sav if self._kind == "spss" else pyreadstat.write_dta
         try:
             write(frame, str(self._temporary), **options)
         except (pyreadstat.PyreadstatError, pyreadstat.ReadstatError, ValueError, TypeError):
             raise OutputError(
-                f"cannot write {str(self._path)!r}: the columns cannot be written in this format; "
+                f"cannot write {self._path!r}: the columns cannot be written in this format; "
                 "choose another extension"
             ) from None
 
     def _workbook(self, frame: pl.DataFrame) -> None:
         import xlsxwriter
 
-        check_office_table(self._path, "excel", frame.columns, frame.height)
+        check_limits(self._path, frame.columns, frame.height)
         # Texts stay texts: nothing is taken for a formula, an address or a number.
         plain = dict.fromkeys(
             ("strings_to_formulas", "strings_to_urls", "strings_to_numbers"), False
@@ -232,7 +115,7 @@ class OfficeWriter:
                         getattr(sheet, method)(row, column, *cell)
             self._codebook_sheet(book)
 
-    def _codebook_sheet(self, book: Any) -> None:
+    def _codebook_sheet(self, book: Workbook) -> None:
         lines = [
             (each.name, code, text)
             for each in self._features.values()
@@ -266,14 +149,12 @@ def _plain(series: pl.Series) -> pl.Series:
     if isinstance(dtype, pl.Datetime):
         # Times of a zone are told by its clocks, which is how the schema reads them.
         return series.dt.replace_time_zone(None).cast(pl.Datetime("us"))
-    from pegsynth.schema.dtypes import as_text
-
     return as_text(series)
 
 
 def _has_long_numbers(feature: Feature) -> bool:
     """Say whether a category is a whole number that a float would round."""
-    numbers = map(_number, (*feature.categories, *feature.not_applicable, *feature.missing))
+    numbers = map(parsed_number, (*feature.categories, *feature.not_applicable, *feature.missing))
     return any(number is not None and abs(number) >= _EXACT for number in numbers)
 
 
@@ -282,11 +163,11 @@ def _fits(series: pl.Series) -> bool:
     return series.dtype in (pl.Int8, pl.Int16, pl.UInt8, pl.UInt16)
 
 
-def _labels(feature: Feature, kind: str, *, numbers: bool) -> dict[Any, str]:
+def _labels(feature: Feature, kind: str, *, numbers: bool) -> dict[str | float, str]:
     """Return the value labels that a column of a format can hold."""
     if not numbers:
         return dict(feature.value_labels) if kind == "spss" else {}
-    found = {_number(code): text for code, text in feature.value_labels}
+    found = {parsed_number(code): text for code, text in feature.value_labels}
     found.pop(None, None)
     if kind == "stata":
         low, high = _STATA_INTEGERS
@@ -303,21 +184,15 @@ def _missing(feature: Feature, *, numbers: bool) -> list[Any]:
     texts = [text for text in feature.missing if text]
     if not numbers:
         return [text for text in texts if len(text.encode()) <= 8][:_MOST_MISSING]
-    codes = sorted({number for text in texts if (number := _number(text)) is not None})
+    codes = sorted({number for text in texts if (number := parsed_number(text)) is not None})
     if len(codes) <= _MOST_MISSING:
         return list(codes)
-    listed = [_number(text) for text in feature.categories]
+    listed = [parsed_number(text) for text in feature.categories]
     within = [c for c in (*listed, *feature.edges) if c is not None and codes[0] <= c <= codes[-1]]
     return codes[:_MOST_MISSING] if within else [{"lo": codes[0], "hi": codes[-1]}]
 
 
-def _number(text: str) -> float | None:
-    from pegsynth.schema.number_text import parsed_number
-
-    return parsed_number(text)
-
-
-def _cells(series: pl.Series, book: Any) -> Iterator[tuple[str, tuple[Any, ...] | None]]:
+def _cells(series: pl.Series, book: Workbook) -> Iterator[tuple[str, tuple[Any, ...] | None]]:
     """Yield how to write each value of a column."""
     dtype = series.dtype
     if dtype.is_numeric():

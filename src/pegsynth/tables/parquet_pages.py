@@ -8,7 +8,9 @@ How large the pages of a Parquet file become, told before any of them is unpacke
 
 A reader reserves what a page says of itself, and a text that is stored once may stand in
 every row, so that a file of a few hundred bytes can fill any memory. Page headers are
-therefore walked first, and dictionaries of texts are looked into.
+therefore walked first, and dictionaries of texts are looked into. Reading in a process of its own
+with a memory limit would be no way around: it takes several times as long for tables of the usual
+size, fills all of that memory before it refuses, and takes some damaged footers for sound ones.
 """
 
 from __future__ import annotations

@@ -4,17 +4,21 @@ A table that can be streamed, part by part, as often as asked.
 
 A `TableReader` knows names, types and parts; a part is a function that yields frames, or
 pieces that become frames when asked to. A stream can start at a `Place`, which is how
-counting goes on after an interruption.
+counting goes on after an interruption. `run_ahead` reads a stream ahead of its consumer, on a
+separate thread.
 """
 
 from __future__ import annotations
 
+import threading
 from bisect import bisect_right
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
 
 import polars as pl
 
@@ -25,6 +29,9 @@ from pegsynth.tables.file_sets import File, FileState, file_states, fingerprint
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Item = TypeVar("Item")
+_SECONDS = 0.2
 
 
 def is_blank(units: pl.Series) -> pl.Series:
@@ -41,6 +48,23 @@ def missing_units(source: str, unit: str, blank: int) -> DataError:
 
 
 Selection = Literal["whole", "rowwise", "declared", "view", "other"]
+Relation = Literal["table", "view", "other"]
+"""What rows come from: one ordinary table that hides none of them, one view, or anything else."""
+
+
+def selection_of(relation: Relation, *, query: bool, declared: bool) -> Selection:
+    """Say how rows were selected.
+
+    Parameters
+    ----------
+    relation
+        What they come from; that of a query is a table only if it looks at one row at a time.
+    declared
+        Whether the caller declared that they are selected one by one.
+    """
+    if relation == "table":
+        return "rowwise" if query else "whole"
+    return "declared" if declared else relation
 
 
 class Unmade(Protocol):
@@ -66,17 +90,36 @@ def made(piece: Piece) -> pl.DataFrame:
     return piece if isinstance(piece, pl.DataFrame) else piece.frame()
 
 
-class Part(Protocol):
-    """One part of a table: a file, a query, a dataframe."""
+@dataclass(frozen=True)
+class Wanted:
+    """What is wanted of a part of a table.
 
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[Piece]:
-        """Yield the wanted columns after the first `skip` rows."""
+    Parameters
+    ----------
+    columns
+        Names of columns, in the order wanted.
+    skip
+        How many rows to pass over first.
+    hints
+        Types that text may be read as where every value of a block fits.
+    """
+
+    columns: tuple[str, ...]
+    skip: int = 0
+    hints: Mapping[str, pl.DataType] = field(default_factory=dict)
+
+    def after_skip(self, frames: Iterable[pl.DataFrame]) -> Iterator[pl.DataFrame]:
+        """Leave the rows to pass over out of a stream of all rows."""
+        skip = self.skip
+        for frame in frames:
+            passed = min(skip, frame.height)
+            skip -= passed
+            if passed < frame.height:
+                yield frame.slice(passed)
+
+
+Part = Callable[[Wanted], Iterator[Piece]]
+"""Yields one part of a table: the rows of a file, a query or a dataframe."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +301,7 @@ class TableReader:
         try:
             for number in range(start.part, len(self.parts)):
                 track.begin(number, rows - skip)
-                for piece in self.parts[number](wanted, skip=skip, hints=hints):
+                for piece in self.parts[number](Wanted(wanted, skip, hints or {})):
                     if piece.height:
                         rows += piece.height
                         yield piece
@@ -301,6 +344,20 @@ class TableReader:
         self.close()
 
 
+def typed_reader(
+    types: Mapping[str, pl.DataType], source: str, part: Part, *, untyped: Collection[str] = ()
+) -> TableReader:
+    """Return the reader of a table of one part whose columns declare their types.
+
+    Parameters
+    ----------
+    untyped
+        Columns of text whose values say what they are; whatever is written comes from the schema.
+    """
+    declared = {name: dtype for name, dtype in types.items() if name not in untyped}
+    return TableReader(tuple(types), source, True, (part,), declared, untyped=frozenset(untyped))
+
+
 def unreadable(source: object, error: OSError) -> DataError:
     """Say that a file cannot be read; PyArrow's own texts may quote data and are left out."""
     reason = f" ({error.strerror})" if error.strerror else ""
@@ -321,3 +378,87 @@ def changed(source: str) -> DataError:
 def no_rows(source: str) -> DataError:
     """Say that a table is empty."""
     return EmptyTableError(f"{source}: the table has no rows; give one with at least one row")
+
+
+def run_ahead(
+    items: Iterable[Item],
+    *,
+    size: Callable[[Item], int],
+    most: int,
+    interrupt: Callable[[], None] | None = None,
+) -> Generator[Item]:
+    """Yield `items`, made ahead of time, in the same order and with the same errors.
+
+    Parameters
+    ----------
+    items
+        The stream; it is used by one thread only.
+    size, most
+        Making pauses while the items that wait have together at least this size.
+    interrupt
+        Called when the reader leaves early, to wake a stream that waits for others.
+    """
+    shelf = _Shelf(size, most)
+    with ThreadPoolExecutor(1) as maker:
+        making = maker.submit(shelf.fill, items)
+        early = True
+        try:
+            yield from shelf.items()
+            early = False
+        finally:
+            shelf.stop()
+            if early and interrupt is not None:
+                interrupt()
+        try:
+            making.result()
+        finally:
+            # An error and the frame that holds its future would keep each other alive.
+            del making
+
+
+class _Shelf(Generic[Item]):
+    """Items between the thread that makes them and the one that takes them."""
+
+    def __init__(self, size: Callable[[Item], int], most: int) -> None:
+        self._size, self._most = size, most
+        self._changed = threading.Condition()
+        self._waiting: deque[Item] = deque()
+        self._held = 0
+        self._complete = False
+        self._stopped = False
+
+    def fill(self, items: Iterable[Item]) -> None:
+        try:
+            for item in items:
+                if not self._put(item):
+                    return
+        finally:
+            with self._changed:
+                self._complete = True
+                self._changed.notify_all()
+
+    def _put(self, item: Item) -> bool:
+        with self._changed:
+            self._changed.wait_for(lambda: self._stopped or self._held < self._most)
+            self._waiting.append(item)
+            self._held += self._size(item)
+            self._changed.notify_all()
+            return not self._stopped
+
+    def items(self) -> Iterator[Item]:
+        while True:
+            with self._changed:
+                while not self._waiting and not self._complete:
+                    # A library may have set signals up so that none ends a wait.
+                    self._changed.wait(_SECONDS)
+                if not self._waiting:
+                    return
+                item = self._waiting.popleft()
+                self._held -= self._size(item)
+                self._changed.notify_all()
+            yield item
+
+    def stop(self) -> None:
+        with self._changed:
+            self._stopped = True
+            self._changed.notify_all()

@@ -15,8 +15,10 @@ give the same ones; an iterator can be read once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +26,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.errors import DataError
-from pegsynth.tables.arrow_read import after, batch_rows, check_types, polars_types, sliced
+from pegsynth.tables.arrow_read import batch_rows, declared_reader, sliced
 from pegsynth.tables.caller_frames import (
     FrameKind,
     check_names,
@@ -34,7 +36,7 @@ from pegsynth.tables.caller_frames import (
     text_columns,
     to_kind,
 )
-from pegsynth.tables.reader import Part, TableReader, made, no_rows
+from pegsynth.tables.reader import Part, TableReader, Wanted, made, no_rows, typed_reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,35 +78,31 @@ class PassDigest:
 class SameRows:
     """A part of a table that is refused when it gives other rows in another pass.
 
-    Its rows may come in another order: only counts are made of them.
-
     Parameters
     ----------
     part
         What gives the rows, such as a lazy frame.
     source, remedy
         What it is called when it is refused, and what to do then.
+    placed
+        Whether rows have to come in the same order. Where only counts are made of them they need
+        not.
     """
 
-    def __init__(self, part: Part, source: str, remedy: str) -> None:
-        self._part = part
+    def __init__(self, part: Part, source: str, remedy: str, *, placed: bool = False) -> None:
+        self._part, self._placed = part, placed
         self._source, self._remedy = source, remedy
-        self._first: dict[frozenset[str], tuple[int, int]] = {}
+        self._first: dict[tuple[frozenset[str], int], tuple[int, int]] = {}
 
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the wanted columns after the first `skip` rows."""
-        digest = PassDigest(placed=False)
-        for piece in self._part(columns, skip=skip, hints=hints):
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the rows that are wanted."""
+        digest = PassDigest(placed=self._placed)
+        for piece in self._part(wanted):
             frame = made(piece)
-            digest.add(frame.select(sorted(columns)))
+            digest.add(frame.select(sorted(wanted.columns)))
             yield frame
-        if self._first.setdefault(frozenset(columns), digest.value) != digest.value:
+        key = frozenset(wanted.columns), wanted.skip
+        if self._first.setdefault(key, digest.value) != digest.value:
             raise other_rows(self._source, self._remedy)
 
 
@@ -115,6 +113,11 @@ def other_rows(source: str, remedy: str) -> DataError:
         f"{remedy}"
     )
 
+
+STEADY_QUERY = (
+    "leave random or changing functions out of the query, or save the rows as Parquet first"
+)
+"""What to do where the rows of a query come differently."""
 
 SOURCE = "the table"
 _HOLD_IT = "give a table that holds its rows, such as a dataframe, or a file"
@@ -145,7 +148,7 @@ def open_stream(data: Any) -> TableReader:
     """
     if _is_dataset(data):
         _check_declared(data)
-        return _reader(data.schema, DatasetPart(data))
+        return _reader(data.schema, partial(_dataset_rows, data))
     if hasattr(data, "__arrow_c_stream__"):
         part = ArrowPart(data)
         return _reader(part.schema, part)
@@ -174,17 +177,11 @@ class ArrowPart:
         self._taken: Any = self._stream()
         self.schema: pa.Schema = self._taken.schema
 
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the wanted columns after the first `skip` rows."""
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the rows that are wanted."""
         stream, self._taken = self._taken or self._stream(), None
         with _refusing():
-            yield from after(skip, sliced(stream, columns))
+            yield from wanted.after_skip(sliced(stream, wanted.columns))
 
     def _stream(self) -> Any:
         import pyarrow as pa
@@ -193,25 +190,12 @@ class ArrowPart:
             return pa.RecordBatchReader.from_stream(self._source)
 
 
-class DatasetPart:
-    """The rows of a dataset of PyArrow."""
-
-    def __init__(self, dataset: Any) -> None:
-        self._dataset = dataset
-
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the wanted columns after the first `skip` rows."""
-        with _refusing():
-            batches = self._dataset.to_batches(
-                columns=list(columns), batch_size=batch_rows(len(columns))
-            )
-            yield from after(skip, sliced(batches, columns))
+def _dataset_rows(dataset: Any, wanted: Wanted) -> Iterator[pl.DataFrame]:
+    """Yield the rows of a dataset of PyArrow that are wanted."""
+    size = batch_rows(len(wanted.columns))
+    with _refusing():
+        batches = dataset.to_batches(columns=list(wanted.columns), batch_size=size)
+        yield from wanted.after_skip(sliced(batches, wanted.columns))
 
 
 class ChunkPart:
@@ -232,14 +216,8 @@ class ChunkPart:
         self.dtypes = dict(frame.schema)
         self.untyped = text_columns(first)
 
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the wanted columns after the first `skip` rows."""
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the rows that are wanted."""
         if self._rest is None:
             raise DataError(
                 f"{SOURCE}: a stream of chunks can be read once, and its rows are needed again; "
@@ -247,7 +225,7 @@ class ChunkPart:
             )
         rest, self._rest = self._rest, None
         first, self._first = self._first, None
-        yield from after(skip, self._frames(first, rest, columns))
+        yield from wanted.after_skip(self._frames(first, rest, wanted.columns))
 
     def _frames(
         self, first: Any, rest: Iterable[Any], columns: Sequence[str]
@@ -284,17 +262,8 @@ def _open_chunks(chunks: Iterator[Any]) -> TableReader:
         raise no_rows(SOURCE)
     kind = _chunk_kind(first)
     part = ChunkPart(first, chunks)
-    return TableReader(
-        tuple(part.dtypes),
-        SOURCE,
-        True,
-        (part,),
-        {name: dtype for name, dtype in part.dtypes.items() if name not in part.untyped},
-        kind,
-        untyped=part.untyped,
-        steady=False,
-        once=True,
-    )
+    reader = typed_reader(part.dtypes, SOURCE, part, untyped=part.untyped)
+    return replace(reader, frame_kind=kind, steady=False, once=True)
 
 
 def _chunk_kind(chunk: Any) -> FrameKind:
@@ -315,19 +284,9 @@ def _frame(chunk: Any, number: int) -> pl.DataFrame:
     return frame
 
 
-def _reader(schema: pa.Schema, part: Callable[..., Iterator[pl.DataFrame]]) -> TableReader:
-    check_names(schema.names, SOURCE)
-    check_types(schema, SOURCE)
-    return TableReader(
-        tuple(schema.names),
-        SOURCE,
-        True,
-        (SameRows(part, SOURCE, _HOLD_IT),),
-        polars_types(schema),
-        "pyarrow",
-        steady=False,
-        _arrow_schema=schema,
-    )
+def _reader(schema: pa.Schema, part: Part) -> TableReader:
+    reader = declared_reader(schema, SOURCE, SameRows(part, SOURCE, _HOLD_IT))
+    return replace(reader, frame_kind="pyarrow", steady=False)
 
 
 def _is_dataset(data: object) -> bool:

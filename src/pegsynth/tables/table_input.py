@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,6 @@ import polars as pl
 
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.schema.dialect import Dialect
-from pegsynth.tables import arrow_read, csv_read
 from pegsynth.tables.caller_frames import (
     check_names,
     check_polars_types,
@@ -31,6 +29,7 @@ from pegsynth.tables.caller_frames import (
     without_rows,
 )
 from pegsynth.tables.database import DatabaseTable
+from pegsynth.tables.file_kinds import KINDS, known_extensions, named, table_format
 from pegsynth.tables.file_sets import (
     DATABASES,
     File,
@@ -40,16 +39,20 @@ from pegsynth.tables.file_sets import (
     duckdb_path,
     file_states,
     find_files,
-    known_extensions,
     local_files,
     scheme_of,
     size_of,
-    table_format,
 )
-from pegsynth.tables.foreign_read import NAMES as FOREIGN
-from pegsynth.tables.foreign_read import foreign_table, open_foreign
-from pegsynth.tables.partitions import with_fixed
-from pegsynth.tables.reader import Part, TableReader, no_rows, unreadable
+from pegsynth.tables.foreign_read import open_foreign
+from pegsynth.tables.reader import (
+    Part,
+    TableReader,
+    Wanted,
+    made,
+    no_rows,
+    typed_reader,
+    unreadable,
+)
 from pegsynth.tables.streams import SameRows, is_chunked, is_read_once, is_stream, open_stream
 
 BATCH_ROWS = 1 << 17
@@ -74,7 +77,7 @@ def open_table(
     Parameters
     ----------
     source
-        Path of a file of a known kind (`pegsynth.tables.file_sets.EXTENSIONS`); a glob of files of
+        Path of a file of a known kind (`pegsynth.tables.file_kinds`); a glob of files of
         one kind with the same columns, or a folder of them; an address of such in an object store;
         a `DatabaseTable`, a `TableInFile`; a pandas, Polars or PyArrow table; a relation of
         DuckDB; an object with an Arrow stream, a dataset of PyArrow, or an iterator of tables,
@@ -104,17 +107,16 @@ def open_table(
 
 
 def _open_one(source: Source, dialect: Dialect | None) -> TableReader:
+    if isinstance(source, str | Path):
+        source = named_source(str(source))
+    if isinstance(source, str):
+        source = TableInFile(source)
+    if isinstance(source, TableInFile):
+        return _open_files(source, dialect or Dialect())
     if isinstance(source, DatabaseTable):
         from pegsynth.tables.database_read import open_database
 
         return open_database(source)
-    if isinstance(source, str | Path):
-        named = named_source(str(source))
-        if isinstance(named, str):
-            return _open_files(named, find_files(named), _open_as(dialect))
-        source = named
-    if isinstance(source, TableInFile):
-        return _open_files(source.path, find_files(source.path), _open_as(dialect, source))
     if is_relation(source) or frame_kind(source) is not None:
         return _open_frame(source)
     if is_stream(source):
@@ -183,8 +185,8 @@ def named_source(
         return DatabaseTable(data, table=table, query=query, declared_rowwise=rowwise)
     if isinstance(data, str) and scheme_of(data) == "duckdb":
         return TableInFile(duckdb_path(data), table, query, rowwise, "duckdb")
-    several = isinstance(data, str | Path) and table_format(data) in ("excel", "duckdb")
-    if several and (table is not None or query is not None):
+    kind = table_format(data) if isinstance(data, str | Path) else None
+    if kind is not None and KINDS[kind].tables and (table is not None or query is not None):
         return TableInFile(str(data), table, query, rowwise)
     if table is not None or query is not None or rowwise:
         raise ParameterError(
@@ -213,23 +215,12 @@ def same_file(first: Path, second: Path) -> bool:
     return first.exists() and second.exists() and first.samefile(second)
 
 
-@dataclass(frozen=True)
-class _Declared:
-    """What a caller said of files: how they are written, and which of their tables is meant."""
-
-    dialect: Dialect
-    chosen: TableInFile
-
-
-def _open_as(dialect: Dialect | None, chosen: TableInFile | None = None) -> _Declared:
-    return _Declared(dialect or Dialect(), chosen or TableInFile(""))
-
-
-def _open_files(source: str, files: list[TableFile], said: _Declared) -> TableReader:
+def _open_files(chosen: TableInFile, dialect: Dialect) -> TableReader:
+    files = find_files(chosen.path)
     opened: list[TableReader] = []
     try:
-        opened += (_open_file(each.file, said) for each in files)
-        return _joined(source, files, opened)
+        opened += (_open_file(each.file, chosen, dialect) for each in files)
+        return _joined(chosen.path, files, opened)
     except BaseException:
         for each in opened:
             each.close()
@@ -248,7 +239,7 @@ def _joined(source: str, files: list[TableFile], opened: list[TableReader]) -> T
     fixed = tuple(name for name in files[0].fixed if name not in reader.columns)
     if fixed:
         parts = tuple(
-            with_fixed(part, {name: each.fixed[name] for name in fixed}, reader.columns[0])
+            PartInFolders(part, {name: each.fixed[name] for name in fixed}, reader.columns[0])
             for part, each in zip(parts, files, strict=True)
         )
     return TableReader(
@@ -270,6 +261,38 @@ def _joined(source: str, files: list[TableFile], opened: list[TableReader]) -> T
     )
 
 
+@dataclass(frozen=True)
+class PartInFolders:
+    """A file, and columns that the names of its folders give: ``year=2024/part-0.parquet``.
+
+    They hold text, so that ``month=01`` stays ``01`` and no folder changes how another one is
+    read (R30); the schema says what type they are written in. A column that the files hold
+    themselves is read from the files.
+
+    Parameters
+    ----------
+    values
+        What the folders say.
+    any_column
+        A column of the file. It tells how many rows there are when nothing else of it is wanted.
+    """
+
+    part: Part
+    values: Mapping[str, str | None]
+    any_column: str
+
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the rows that are wanted."""
+        inside = tuple(name for name in wanted.columns if name not in self.values)
+        added = [
+            pl.lit(self.values[name], dtype=pl.String).alias(name)
+            for name in wanted.columns
+            if name in self.values
+        ]
+        for piece in self.part(replace(wanted, columns=inside or (self.any_column,))):
+            yield made(piece).with_columns(added).select(wanted.columns)
+
+
 def _all(calls: Sequence[Callable[[], None] | None]) -> Callable[[], None] | None:
     """Return one call that makes all of them; None if there are none."""
     made = [call for call in calls if call is not None]
@@ -283,49 +306,13 @@ def _all(calls: Sequence[Callable[[], None] | None]) -> Callable[[], None] | Non
     return every
 
 
-def _open_file(file: File, said: _Declared) -> TableReader:
+def _open_file(file: File, chosen: TableInFile, dialect: Dialect) -> TableReader:
     """Open one file; `expected_rows` is 0 only if it surely has none."""
-    kind = _check_file(file, said.chosen.kind)
-    if kind == "csv":
-        return _open_text(file, said.dialect.settled(str(file)))
-    if kind in FOREIGN:
-        chosen = said.chosen
-        encoding = said.dialect.encoding
-        source = foreign_table(
-            file, kind, table=chosen.table, query=chosen.query, encoding=encoding
-        )
-        return open_foreign(source, declared_rowwise=chosen.declared_rowwise)
-    look, read = (
-        (arrow_read.parquet_schema, arrow_read.parquet_pieces)
-        if kind == "parquet"
-        else (arrow_read.ipc_schema, arrow_read.ipc_batches)
-    )
-    schema, rows = look(file)
-    check_names(schema.names, str(file))
-    arrow_read.check_types(schema, str(file))
-    dtypes = arrow_read.polars_types(schema)
-    return TableReader(
-        tuple(schema.names),
-        str(file),
-        True,
-        (partial(read, file),),
-        dtypes,
-        expected_rows=rows,
-        _arrow_schema=schema,
-    )
-
-
-def _open_text(file: File, dialect: Dialect) -> TableReader:
-    try:
-        columns, has_rows = csv_read.read_header(file, dialect)
-        expected = csv_read.expected_rows(file, size_of(file)) if has_rows else 0
-    except OSError as error:
-        raise unreadable(file, error) from None
-    check_names(columns, str(file))
-    stream = partial(csv_read.read_batches, file, dialect=dialect)
-    return TableReader(
-        columns, str(file), False, (stream,), expected_rows=expected, dialect=dialect
-    )
+    kind = KINDS[_check_file(file, chosen.kind)]
+    if kind.foreign:
+        return open_foreign(file, kind, chosen, dialect.encoding)
+    reader: TableReader = named(kind.opener)(file, dialect)
+    return reader
 
 
 def _check_file(file: File, known_kind: str | None) -> str:
@@ -370,19 +357,14 @@ def _open_frame(data: Any) -> TableReader:
         raise DataError(f"{source}: the lazy frame cannot be collected") from None
     check_names(schema.names(), source)
     check_polars_types(schema, source)
-    rows = known_rows(data)
     steady = not isinstance(header, pl.LazyFrame)
-    stream: Part = FramePart(data)
-    untyped = text_columns(data)
-    return TableReader(
-        tuple(schema.names()),
-        source,
-        True,
-        (stream if steady else SameRows(stream, "the lazy frame", "collect() it first"),),
-        {name: dtype for name, dtype in schema.items() if name not in untyped},
-        "pyarrow" if is_relation(data) else frame_kind(data),
-        rows,
-        untyped=untyped,
+    part: Part = FramePart(data)
+    if not steady:
+        part = SameRows(part, "the lazy frame", "collect() it first")
+    return replace(
+        typed_reader(schema, source, part, untyped=text_columns(data)),
+        frame_kind="pyarrow" if is_relation(data) else frame_kind(data),
+        expected_rows=known_rows(data),
         steady=steady,
     )
 
@@ -394,27 +376,15 @@ class FramePart:
         self._data = data
         self._frame: pl.DataFrame | pl.LazyFrame | None = None
 
-    def __call__(
-        self,
-        columns: Sequence[str],
-        *,
-        skip: int = 0,
-        hints: Mapping[str, pl.DataType] | None = None,
-    ) -> Iterator[pl.DataFrame]:
-        """Yield the wanted columns after the first `skip` rows."""
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the rows that are wanted."""
         if self._frame is None:
             data, self._data = self._data, None
             self._frame = from_frame(data.to_arrow_table() if is_relation(data) else data)
-        return _frame_batches(self._frame, columns, skip=skip)
+        return _frame_batches(self._frame.select(wanted.columns).slice(wanted.skip))
 
 
-def _frame_batches(
-    frame: pl.DataFrame | pl.LazyFrame,
-    columns: Sequence[str],
-    *,
-    skip: int,
-) -> Iterator[pl.DataFrame]:
-    chosen = frame.select(columns).slice(skip)
+def _frame_batches(chosen: pl.DataFrame | pl.LazyFrame) -> Iterator[pl.DataFrame]:
     if isinstance(chosen, pl.DataFrame):
         yield from chosen.iter_slices(BATCH_ROWS)
         return

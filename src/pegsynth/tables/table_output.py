@@ -1,17 +1,25 @@
 """Tables out: frames in, one file or database table that appears whole or not at all.
 
-Parquet, Arrow and text are written here as frames come, in bounded memory; what offices use is
-in `office_write`. Text follows RFC 4180 with line feeds, in the dialect of the codebook: null is an
-empty field, empty text is ``""``, and text that a spreadsheet would run as a formula is
-protected (see `csv_text`).
+What a format can hold is checked here, before any work, whichever it is; a writer then takes
+frames until it is closed. Parquet, Arrow and text are written here as frames come, in bounded
+memory. Text follows RFC 4180 with line feeds, in the dialect of the codebook: null is an empty
+field, empty text is ``""``, and text that a spreadsheet would run as a formula is protected (see
+`csv_read.protect`).
+
+A schema lists categories as texts, and what is written must be read as the same categories again.
+A format that keeps the type of a column gives the same text back; in all others the column is
+written as the schema's own texts, or in a type that has them.
 """
 
 from __future__ import annotations
 
 import codecs
 import io
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Protocol
 
@@ -20,27 +28,27 @@ import polars.selectors as cs
 
 from pegsynth.errors import OutputError, ParameterError
 from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.dtypes import as_text
 from pegsynth.tables.atomic import atomic_file, check_target
 from pegsynth.tables.csv_read import protect_frame
-from pegsynth.tables.database import DatabaseTarget
-from pegsynth.tables.file_sets import (
-    DATABASES,
-    is_writable,
+from pegsynth.tables.database import (
+    DatabaseTarget,
+    DatabaseWriter,
+    check_database_target,
+    is_sqlite,
+)
+from pegsynth.tables.file_kinds import (
+    KINDS,
+    Limits,
+    compression_of,
     known_extensions,
-    scheme_of,
+    named,
     table_format,
 )
-from pegsynth.tables.office_write import (
-    OFFICE,
-    OfficeWriter,
-    as_categories,
-    check_office,
-    check_office_table,
-    listed_names,
-)
-from pegsynth.tables.text_bytes import compression_of
+from pegsynth.tables.file_sets import DATABASES, scheme_of
 
 if TYPE_CHECKING:
+    from pegsynth.schema.feature import Feature
     from pegsynth.schema.schema import Schema
 
 GROUP_CELLS = 1 << 22
@@ -53,11 +61,78 @@ _PLAIN = (
 Output = str | Path | DatabaseTarget
 
 
+DATABASE_LIMITS = {
+    "sqlite": Limits(caseless=True, columns=2_000),
+    # PostgreSQL cuts longer names off.
+    "postgresql": Limits(re.compile(r"[\s\S]+"), name_bytes=63, columns=1_600),
+}
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a writer is told of the table that it writes.
+
+    Parameters
+    ----------
+    path
+        Where it is to appear.
+    kind
+        The format.
+    codebook
+        The schema of the table: the dialect of text files, the texts of categories, and labels
+        where a file has any.
+    texts
+        Columns of an enumerated type that are to be written as text.
+    marks
+        What a Parquet file says of itself, beside its columns.
+    """
+
+    path: Output
+    kind: str
+    codebook: Schema | None = None
+    texts: Collection[str] = ()
+    marks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def features(self) -> Mapping[str, Feature]:
+        """The features of the codebook by name."""
+        return {} if self.codebook is None else {each.name: each for each in self.codebook.features}
+
+    def as_categories(
+        self, frame: pl.DataFrame, changed: Callable[[pl.Series], bool]
+    ) -> pl.DataFrame:
+        """Return a frame whose listed columns are text where a format would change their values.
+
+        Floats of 32 bits become longer ones that have the same text.
+
+        Parameters
+        ----------
+        changed
+            Whether the format changes the text of values of such a column.
+        """
+        features = self.features
+        columns = []
+        for column in frame:
+            if column.name not in features or features[column.name].binned:
+                continue
+            if changed(column):
+                columns.append(as_text(column))
+            elif column.dtype == pl.Float32:
+                columns.append(as_text(column).cast(pl.Float64))
+        return frame.with_columns(columns)
+
+
 class TableWriter(Protocol):
     """Takes the frames of one table, all with the same columns and types."""
 
     def write(self, frame: pl.DataFrame) -> None:
         """Append rows."""
+
+    def close(self) -> None:
+        """Write what is left; the table is complete."""
+
+    def abandon(self) -> None:
+        """Let go of a table that is not wanted any more, whatever state it is in."""
 
 
 def check_writable(path: Output) -> str:
@@ -70,19 +145,21 @@ def check_writable(path: Output) -> str:
         the table exists in its database.
     """
     if isinstance(path, DatabaseTarget):
-        from pegsynth.tables.database_write import check_database_target
-
         check_database_target(path)
         return "database"
     kind = table_format(path)
-    if kind is None or not is_writable(str(path), kind):
+    if kind is None or not KINDS[kind].writes(path):
         known = known_extensions(writable=True)
         raise OutputError(
             f"cannot write {str(path)!r}: the extension is not known; known are {known}"
         )
     check_target(path)
-    if kind in OFFICE:
-        check_office(path, kind)
+    package = KINDS[kind].writes_with
+    if package and find_spec(package) is None:
+        raise OutputError(
+            f"cannot write {str(path)!r}: it needs {package}; install it with pip install "
+            f"'pegsynth[{KINDS[kind].extra}]'"
+        )
     return kind
 
 
@@ -94,7 +171,7 @@ def check_table(
     texts: Iterable[str] = (),
     dialect: Dialect | None = None,
 ) -> None:
-    """Refuse, before any work, a table that the format of its file cannot hold.
+    """Refuse, before any work, a table that the format of its output cannot hold.
 
     Parameters
     ----------
@@ -105,16 +182,9 @@ def check_table(
     dialect
         How a text file is written.
     """
-    if isinstance(path, DatabaseTarget):
-        from pegsynth.tables.database_write import check_database_table
-
-        check_database_table(path, columns)
-        return
-    kind = table_format(path)
-    if kind in OFFICE:
-        check_office_table(path, kind, columns, rows)
+    check_limits(path, columns, rows)
     codec = (dialect or Dialect()).settled(str(path)).codec
-    if kind == "csv" and not codec.startswith("utf"):
+    if not isinstance(path, DatabaseTarget) and table_format(path) == "csv" and codec[:3] != "utf":
         for text in (*columns, *texts):
             try:
                 text.encode(codec)
@@ -122,7 +192,45 @@ def check_table(
                 raise _not_in_encoding(path, dialect) from None
 
 
-def _not_in_encoding(path: str | Path, dialect: Dialect | None) -> OutputError:
+def check_limits(path: Output, columns: Sequence[str], rows: int | None) -> None:
+    """Refuse columns and numbers of rows that a format cannot hold."""
+    if isinstance(path, DatabaseTarget):
+        limits = DATABASE_LIMITS["sqlite" if is_sqlite(path.uri) else "postgresql"]
+        place, remedy = "database", "write a file"
+    else:
+        kind = table_format(path)
+        limits = Limits() if kind is None else KINDS[kind].limits
+        place, remedy = "format", "choose another extension"
+    if len(columns) > limits.columns or (rows or 0) > limits.rows:
+        most = (
+            f"a sheet holds at most {limits.rows:,} rows and {limits.columns:,} columns"
+            if place == "format"
+            else f"a table of this database holds at most {limits.columns:,} columns, and there "
+            f"are {len(columns):,}"
+        )
+        raise OutputError(f"cannot write {_called(path)}: {most}; {remedy}")
+    for name in columns:
+        if len(name.encode()) > limits.name_bytes or not limits.names.fullmatch(name):
+            raise OutputError(
+                f"cannot write {_called(path)}: the column name {name[:80]!r} is not allowed in "
+                f"this {place}; rename the column, or {remedy}"
+            )
+    known: dict[str, str] = {}
+    for name in columns if limits.caseless else ():
+        other = known.setdefault(name.lower(), name)
+        if other != name:
+            raise OutputError(
+                f"cannot write {str(path)!r}: the column names {other[:80]!r} and {name[:80]!r} "
+                "are the same in this format; rename one of them (--weight-name for weights), or "
+                "choose another format"
+            )
+
+
+def _called(path: Output) -> str:
+    return str(path) if isinstance(path, DatabaseTarget) else repr(str(path))
+
+
+def _not_in_encoding(path: object, dialect: Dialect | None) -> OutputError:
     return OutputError(
         f"cannot write {str(path)!r}: a category or column name of the schema has a character that "
         f"{(dialect or Dialect()).encoding} does not have; write it with --encoding utf-8, or as "
@@ -154,8 +262,6 @@ def named_target(output: str, *, table: str | None = None) -> Path | DatabaseTar
 def open_writer(
     path: Output,
     *,
-    schema: Mapping[str, Any] | None = None,
-    nulls: Mapping[str, str] | None = None,
     mode: int | None = None,
     before: Callable[[], None] | None = None,
     texts: Collection[str] = (),
@@ -168,92 +274,76 @@ def open_writer(
     ----------
     path
         A name with one of the known extensions, or a table to be made in a database.
-    schema
-        Column names and Polars types; needed only for a table that may get no rows.
-    nulls
-        Text to write for null in CSV, by column, instead of the empty field.
     mode
         Permissions of the file; None: as the umask says.
     before
         Called when the table is complete and before it becomes visible.
-    texts
-        Columns of an enumerated type that are to be written as text.
-    codebook
-        The schema of the table: the dialect of text files, the texts of categories, and labels
-        where a file has any.
-    marks
-        What a Parquet file says of itself, beside its columns.
+    codebook, texts, marks
+        As for `Content`.
     """
     if isinstance(path, DatabaseTarget):
-        from pegsynth.tables.database_write import open_database_writer
-
-        with open_database_writer(
-            path, schema=schema, before=before, codebook=codebook
-        ) as database:
-            yield database
+        content = Content(path, "database", codebook, texts)
+        with _closed(DatabaseWriter(path, content)) as writer:
+            yield writer
+            if before is not None:
+                before()
         return
     kind = check_writable(path)
-    with atomic_file(path, mode=mode, before=before) as temporary, _plain_errors(path):
-        if kind == "csv":
-            dialect = (Dialect() if codebook is None else codebook.dialect).settled(str(path))
-            with _text_output(temporary, path) as handle:
-                listed = listed_names(codebook)
-                yield _CsvWriter(handle, schema, nulls or {}, dialect, path, listed)
-        elif kind in OFFICE:
-            office = OfficeWriter(temporary, path, kind, schema, codebook)
-            yield office
-            office.close()
-        else:
-            writer = _ArrowWriter(temporary, kind, schema, texts, marks or {})
-            try:
-                yield writer
-            except BaseException:
-                writer.abandon()
-                raise
-            writer.close()
+    content = Content(path, kind, codebook, texts, marks or {})
+    with (
+        atomic_file(path, mode=mode, before=before) as temporary,
+        _plain_errors(path),
+        _closed(named(KINDS[kind].writer)(temporary, content)) as writer,
+    ):
+        yield writer
+
+
+@contextmanager
+def _closed(writer: TableWriter) -> Iterator[TableWriter]:
+    """Close a writer whose table is complete, and abandon any other."""
+    try:
+        yield writer
+    except BaseException:
+        writer.abandon()
+        raise
+    writer.close()
 
 
 def write_table(path: str | Path, frame: pl.DataFrame, *, mode: int | None = None) -> None:
     """Write one frame as a file, whole or not at all."""
-    with open_writer(path, schema=frame.schema, mode=mode) as writer:
+    with open_writer(path, mode=mode) as writer:
         writer.write(frame)
 
 
-@contextmanager
-def _text_output(temporary: Path, path: str | Path) -> Iterator[BinaryIO]:
-    """Open a file for text, compressed as the name of the output says."""
-    with temporary.open("wb") as handle:
-        if compression := compression_of(path):
-            import pyarrow as pa
+class CsvWriter:
+    """Writes text, compressed as the name of the output says."""
 
-            with pa.CompressedOutputStream(pa.PythonFile(handle, "w"), compression) as packed:
-                yield packed
-        else:
-            yield handle
-
-
-class _CsvWriter:
-    def __init__(
-        self,
-        handle: BinaryIO,
-        schema: Mapping[str, Any] | None,
-        nulls: Mapping[str, str],
-        dialect: Dialect,
-        path: str | Path,
-        listed: Collection[str],
-    ) -> None:
-        self._handle = handle
-        self._listed = listed
-        self._nulls = nulls
-        self._dialect = dialect
-        self._path = path
+    def __init__(self, temporary: Path, content: Content) -> None:
+        self._content = content
+        stated = Dialect() if content.codebook is None else content.codebook.dialect
+        self._dialect = stated.settled(str(content.path))
         self._fresh = True
-        if schema is not None:
-            self.write(pl.DataFrame(schema=schema))
+        with ExitStack() as opened:
+            self._handle: BinaryIO = opened.enter_context(temporary.open("wb"))
+            if compression := compression_of(content.path):
+                import pyarrow as pa
+
+                packed = pa.CompressedOutputStream(pa.PythonFile(self._handle, "w"), compression)
+                self._handle = opened.enter_context(packed)
+            self._opened = opened.pop_all()
 
     def write(self, frame: pl.DataFrame) -> None:
-        frame = as_categories(frame, self._listed, _changed_by_text)
-        frame = protect_frame(self._without_nulls(frame))
+        """Append rows."""
+        frame = self._content.as_categories(
+            frame, lambda column: column.dtype.is_float() or column.dtype.is_temporal()
+        )
+        if frame.width == 1:
+            # A null alone on its line would be a blank line, which readers pass over.
+            frame = frame.select(
+                column.cast(pl.String).fill_null("") if column.null_count() else column
+                for column in frame
+            )
+        frame = protect_frame(frame)
         if self._dialect.decimal == ",":
             # Each number as it would be written with a point, and quoted if that takes it.
             frame = frame.with_columns(
@@ -282,46 +372,29 @@ class _CsvWriter:
         try:
             return text.decode().encode(codec)
         except UnicodeEncodeError:
-            raise _not_in_encoding(self._path, self._dialect) from None
+            raise _not_in_encoding(self._content.path, self._dialect) from None
 
-    def _without_nulls(self, frame: pl.DataFrame) -> pl.DataFrame:
-        filled = {name: text for name, text in self._nulls.items() if name in frame.columns}
-        if frame.width == 1:
-            # A null alone on its line would be a blank line, which readers pass over.
-            filled = {frame.columns[0]: "", **filled}
-        return frame.with_columns(
-            pl.col(name).cast(pl.String).fill_null(text)
-            for name, text in filled.items()
-            if frame.get_column(name).null_count()
-        )
+    def close(self) -> None:
+        """Write what is left, and the end of the file."""
+        self._opened.close()
+
+    def abandon(self) -> None:
+        """Let go of the file."""
+        self._opened.close()
 
 
-def _changed_by_text(column: pl.Series) -> bool:
-    return column.dtype.is_float() or column.dtype.is_temporal()
+class ArrowWriter:
+    """Writes frames as row groups of some size, to Parquet or Arrow."""
 
-
-class _ArrowWriter:
-    """Writes frames as row groups of some size."""
-
-    def __init__(
-        self,
-        path: Path,
-        kind: str,
-        schema: Mapping[str, Any] | None,
-        texts: Collection[str],
-        marks: Mapping[str, str],
-    ) -> None:
-        self._marks = marks
-        self._path = path
-        self._kind = kind
-        self._texts = texts
+    def __init__(self, temporary: Path, content: Content) -> None:
+        self._path, self._kind = temporary, content.kind
+        self._texts, self._marks = content.texts, content.marks
         self._writer: Any = None
         self._pending: list[pl.DataFrame] = []
         self._cells = 0
-        if schema is not None:
-            self.write(pl.DataFrame(schema=schema))
 
     def write(self, frame: pl.DataFrame) -> None:
+        """Append rows."""
         self._pending.append(frame)
         self._cells += frame.height * frame.width
         if self._writer is None or self._cells >= GROUP_CELLS:

@@ -10,14 +10,12 @@ from __future__ import annotations
 import codecs
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
 from pegsynth.errors import DataError
 from pegsynth.schema.dialect import Dialect
+from pegsynth.tables.file_kinds import compression_of
 from pegsynth.tables.file_sets import File, RemoteFile
-
-COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
 
 class Bytes(Protocol):
@@ -25,11 +23,6 @@ class Bytes(Protocol):
 
     def read(self, size: int, /) -> bytes:
         """Return at most so many bytes; none at the end."""
-
-
-def compression_of(name: object) -> str | None:
-    """Return how a file is compressed, by its name."""
-    return COMPRESSIONS.get(PurePosixPath(str(name)).suffix.lower())
 
 
 @contextmanager

@@ -17,16 +17,14 @@ follows from the key space alone, and the counts are the same either way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Self
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.codec.pair_counts import CellCounter, Columns, absorb_cells, cell_arrays, column_major
+from pegsynth.codec.pair_counts import CellCounter, Columns, TableCounter, column_major
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.kernels.arrays import Int64
 from pegsynth.kernels.key_counts import add_dense, keys_of, tail_totals
@@ -207,7 +205,7 @@ _BATCH_ROWS = 1 << 17
 _BATCH_CELLS = 1 << 22
 
 
-class BlockCounter:
+class BlockCounter(TableCounter[int]):
     """Counts of every target given its key, batch by batch.
 
     Parameters
@@ -219,11 +217,6 @@ class BlockCounter:
     most_dense_cells
         Key space times categories up to which a block is tabulated; None for the
         default, a function of the number of features.
-
-    Notes
-    -----
-    What was counted apart can be added: `arrays` gives it as plain arrays, `absorb` takes
-    them in.
     """
 
     def __init__(
@@ -231,25 +224,14 @@ class BlockCounter:
     ) -> None:
         features = len(spec.category_counts)
         limit = dense_limit(features) if most_dense_cells is None else most_dense_cells
-        cells = [spec.key_space(i) * spec.category_counts[i] for i in range(features)]
-        small = [target for target in range(features) if cells[target] <= limit]
+        spaces = {i: (spec.key_space(i), spec.category_counts[i]) for i in range(features)}
+        super().__init__(spaces, most_dense=limit, threads=threads)
         self._spec = spec
-        self._tables = np.zeros(sum(cells[target] for target in small), dtype=np.int64)
-        ends = np.cumsum([cells[target] for target in small])[:-1]
-        parts = np.split(self._tables, ends) if small else []
-        self._flat = dict(zip(small, parts, strict=True))
-        self._wide = {
-            target: CellCounter(spec.key_space(target), spec.category_counts[target])
-            for target in range(features)
-            if target not in self._flat
-        }
         self._merged = {
             target: np.array(line)
             for target, line in enumerate(spec.levels)
             if line != tuple(range(len(line)))
         }
-        self._shares = [range(start, features, threads) for start in range(threads)]
-        self._pool = ThreadPoolExecutor(threads)
 
     def add(self, batch: Columns) -> None:
         """Count one batch of code rows, row-major."""
@@ -259,9 +241,7 @@ class BlockCounter:
             columns = self._in_levels(column_major(batch[start : start + step]))
             totals = np.empty(columns.shape[1], dtype=np.int64)
             tail_totals(columns, self._spec.tables, totals)
-            work = [self._pool.submit(self._add, columns, totals, each) for each in self._shares]
-            for future in work:
-                future.result()
+            self._each_share(partial(self._add, columns, totals))
 
     def _in_levels(self, columns: Columns) -> Columns:
         """Merge categories row by row, as the hash function says (R10)."""
@@ -272,7 +252,7 @@ class BlockCounter:
             merged[target] = line[columns[target]]
         return merged
 
-    def _add(self, columns: Columns, totals: NDArray[np.int64], share: range) -> None:
+    def _add(self, columns: Columns, totals: NDArray[np.int64], share: Sequence[int]) -> None:
         keys = np.empty(columns.shape[1], dtype=np.int64)
         for target in share:
             keys_of(columns, totals, self._spec.tables, target, keys)
@@ -281,18 +261,6 @@ class BlockCounter:
                 add_dense(keys, columns[target], categories, self._flat[target])
             else:
                 self._wide[target].add(keys, columns[target])
-
-    def arrays(self) -> dict[str, NDArray[np.int64]]:
-        """Return the counts so far; they change with the next batch."""
-        return {"tables": self._tables, **cell_arrays(list(self._wide.values()))}
-
-    def absorb(self, arrays: Mapping[str, NDArray[np.int64]]) -> None:
-        """Add counts of other rows."""
-        tables = arrays["tables"]
-        if tables.shape != self._tables.shape or (len(tables) and tables.min() < 0):
-            raise ParameterError("these counts belong to other features")
-        absorb_cells(list(self._wide.values()), arrays)
-        self._tables += tables
 
     def blocks(self) -> Blocks:
         """Return the blocks of all rows so far."""
@@ -304,12 +272,6 @@ class BlockCounter:
         if target in self._flat:
             return DenseBlock(self._flat[target].reshape(-1, categories))
         return SparseBlock.from_cells(categories, *self._wide[target].cells())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._pool.shutdown()
 
 
 def disintegrate(

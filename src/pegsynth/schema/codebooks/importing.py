@@ -7,11 +7,10 @@ Which codebook a file is, and the schema that it gives.
 
 from __future__ import annotations
 
-import base64
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import DataError, SchemaError
 from pegsynth.schema.codebooks import json_books
@@ -21,6 +20,12 @@ from pegsynth.schema.codebooks.yaml_subset import read_yaml
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.hierarchy import listed_codes
 from pegsynth.schema.schema import Schema
+from pegsynth.tables.file_kinds import KINDS, table_format
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pegsynth.tables.foreign import Described as Header
 
 
 def read_list(text: str, feature: str) -> Described:
@@ -38,50 +43,36 @@ def read_list(text: str, feature: str) -> Described:
     return Described(feature, codes=codes)
 
 
-HEADERS: Mapping[str, str] = {
-    ".sav": "spss",
-    ".zsav": "spss",
-    ".dta": "stata",
-    ".sas7bdat": "sas",
-    ".xpt": "xport",
-}
-"""Extensions of files whose header is a codebook, and their kind."""
-
-
 def read_header(path: Path) -> Sequence[Described]:
     """Return what the header of a file tells of its columns."""
-    import pyarrow as pa
-    from pyarrow import ipc
-
     from pegsynth.tables.foreign_read import ForeignTable, described
 
     if not path.is_file():
         raise SchemaError("there is no such file; check the path")
     try:
-        found = described(ForeignTable(path, HEADERS[path.suffix.lower()]))
+        found = described(ForeignTable(path, KINDS[table_format(path) or ""]))
     except DataError as error:
         raise SchemaError(str(error)) from None
-    schema = ipc.read_schema(pa.py_buffer(base64.b64decode(found["schema"])))
-    return [_column(field, found) for field in schema]
+    return [_column(field, found) for field in found.arrow_schema]
 
 
-def _column(field: Any, found: Mapping[str, Any]) -> Described:
+def _column(field: pa.Field, found: Header) -> Described:
     name = field.name
-    codes = tuple((code, text) for code, text in found["value_labels"].get(name, []) if code)
-    missing = _missing(found["missing"].get(name, []), [code for code, _ in codes])
+    codes = tuple((code, text) for code, text in found.value_labels.get(name, []) if code)
+    missing = _missing(found.missing.get(name, []), [code for code, _ in codes])
     extended = tuple(code for code, _ in codes if code.startswith(".") and len(code) == 2)
-    measure = found["measure"].get(name, "unknown")
+    measure = found.measure.get(name, "unknown")
     labelled = [code for code, _ in codes if code not in (*missing, *extended)]
     # Labels of some points of a scale are no list of its values.
     some = measure == "scale" or not labelled
     return Described(
         name,
         _type(str(field.type)),
-        found["labels"].get(name, ""),
+        found.labels.get(name, ""),
         tuple((c, t) for c, t in codes if not some or c in (*missing, *extended)),
         (*missing, *extended),
         ordered=measure == "ordinal",
-        dtype="" if name in found["coded"] else str(field.type),
+        dtype="" if name in found.coded else str(field.type),
     )
 
 
@@ -149,7 +140,8 @@ def read_codebook(path: str | Path, *, feature: str | None = None) -> Schema:
 
 def _columns(path: Path, feature: str | None) -> tuple[Sequence[Described], Dialect]:
     extension = path.suffix.lower()
-    if extension in HEADERS:
+    kind = table_format(path)
+    if kind is not None and KINDS[kind].codebook:
         return read_header(path), Dialect()
     if extension == ".csv":
         if feature is None:

@@ -6,12 +6,12 @@ of columns are those that the database declares. Types that have no exact counte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
 
 import pyarrow as pa
 
-from pegsynth.tables.foreign.problem import ForeignError
+from pegsynth.tables.foreign import Asked, Described, ForeignError, schema_text
 
 _SETTINGS: dict[str, Any] = {
     "enable_external_access": "false",
@@ -30,23 +30,25 @@ _TABLES = (
 class DuckTable:
     """The rows of one table, view or query; the only table of the file if none is named."""
 
-    def __init__(self, path: str, table: str | None, query: str | None) -> None:
+    def __init__(self, asked: Asked) -> None:
         try:
             import duckdb
         except ImportError:
             raise ForeignError("missing-package", ["duckdb"]) from None
         self._errors = duckdb.Error
         try:
-            self._connection = duckdb.connect(path, read_only=True, config=_SETTINGS)
+            self._connection = duckdb.connect(asked.path, read_only=True, config=_SETTINGS)
             listed = self._connection.sql(_TABLES).fetchall()
         except duckdb.IOException as error:
             raise ForeignError("in-use" if "lock" in str(error) else "broken") from None
         except (duckdb.Error, UnicodeDecodeError):
             raise ForeignError("broken") from None
-        self._relation = "other"
-        selected = f"(\n{query}\n) AS pegsynth_query"
-        self._origin = self._named(table, listed) if query is None else selected
-        self._chosen = self._columns("bad-query" if query is not None else "broken")
+        self._relation: Literal["table", "view", "other"] = "other"
+        if asked.query is None:
+            self._origin = self._named(asked.table, listed)
+        else:
+            self._origin = f"(\n{asked.query}\n) AS pegsynth_query"
+        self._chosen = self._columns("broken" if asked.query is None else "bad-query")
 
     def _named(self, table: str | None, listed: Sequence[tuple[str, str, str]]) -> str:
         names = [name if space == "main" else f"{space}.{name}" for space, name, _ in listed]
@@ -55,7 +57,8 @@ class DuckTable:
         if table is not None and table not in names:
             raise ForeignError("no-table", names)
         space, name, kind = listed[0 if table is None else names.index(table)]
-        self._relation = {"BASE TABLE": "table", "VIEW": "view"}.get(kind, "other")
+        if kind in ("BASE TABLE", "VIEW"):
+            self._relation = "view" if kind == "VIEW" else "table"
         return f"{_quoted(space)}.{_quoted(name)}"
 
     def _columns(self, code: str) -> dict[str, str]:
@@ -70,7 +73,7 @@ class DuckTable:
             chosen[name] = f"{quoted}::VARCHAR AS {quoted}" if as_text else quoted
         return chosen
 
-    def _rows(self, columns: Sequence[str], size: int, more: str = "") -> Any:
+    def _rows(self, columns: Sequence[str], size: int, more: str = "") -> pa.RecordBatchReader:
         listed = ", ".join(self._chosen[name] for name in columns)
         try:
             rows = self._connection.sql(f"SELECT {listed} FROM {self._origin} {more}")
@@ -80,15 +83,11 @@ class DuckTable:
         except (self._errors, pa.ArrowException):
             raise ForeignError("broken") from None
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> Described:
         """Return names and types, and what the rows come from."""
         names = list(self._chosen)
-        return {
-            "schema": self.row_schema(names) if names else pa.schema([]),
-            "count": None,
-            "coded": [],
-            "relation": self._relation,
-        }
+        schema = self.row_schema(names) if names else pa.schema([])
+        return Described(schema_text(schema), None, relation=self._relation)
 
     def row_schema(self, columns: Sequence[str]) -> pa.Schema:
         """Return the types of some columns."""

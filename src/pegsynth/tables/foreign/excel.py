@@ -9,13 +9,16 @@ from __future__ import annotations
 import contextlib
 import math
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pegsynth.tables.foreign.problem import ForeignError
+from pegsynth.tables.foreign import Asked, Described, ForeignError, schema_text
+
+if TYPE_CHECKING:
+    import fastexcel
 
 MOST_UNPACKED = 8 << 30
 MOST_PACKED_FACTOR = 2_000
@@ -25,26 +28,26 @@ ROWS_AT_ONCE = 1 << 16
 class ExcelSheet:
     """A sheet, by name; the first one if none is given."""
 
-    def __init__(self, path: str, sheet: str | None) -> None:
+    def __init__(self, asked: Asked) -> None:
         try:
             import fastexcel
         except ImportError:
             raise ForeignError("missing-package", ["fastexcel"]) from None
-        _check_size(path)
-        book = fastexcel.read_excel(path)
+        _check_size(asked.path)
+        book = fastexcel.read_excel(asked.path)
         names = list(book.sheet_names)
-        if sheet is not None and sheet not in names:
+        if asked.table is not None and asked.table not in names:
             raise ForeignError("no-sheet", names)
         if not names:
             raise ForeignError("broken")
-        self._book, self._sheet = book, sheet if sheet is not None else names[0]
+        self._book, self._sheet = book, names[0] if asked.table is None else asked.table
         self._table: pa.Table | None = None
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> Described:
         """Return the names of the columns; all hold text. Cells below them are not looked at."""
         names = _names(_columns(self._book, self._sheet, 1))
         rows = self._book.load_sheet(self._sheet, header_row=None, n_rows=0).total_height - 1
-        return {"schema": self.row_schema(names), "count": max(rows, 0), "coded": []}
+        return Described(schema_text(self.row_schema(names)), max(rows, 0), coded=names)
 
     def row_schema(self, columns: Sequence[str]) -> pa.Schema:
         """Return the types of some columns."""
@@ -73,7 +76,7 @@ def _check_size(path: str) -> None:
         raise ForeignError("too-large")
 
 
-def _texts(book: Any, name: str) -> pa.Table:
+def _texts(book: fastexcel.ExcelReader, name: str) -> pa.Table:
     """Return the rows below the names, those without any value left out."""
     columns = _columns(book, name)
     table = pa.Table.from_arrays([each.slice(1) for each in columns], names=_names(columns))
@@ -83,13 +86,12 @@ def _texts(book: Any, name: str) -> pa.Table:
     return table.filter(some)
 
 
-def _columns(book: Any, name: str, rows: int | None = None) -> list[pa.Array]:
+def _columns(book: fastexcel.ExcelReader, name: str, rows: int | None = None) -> list[pa.Array]:
     """Return the columns of a sheet with their names on top, or the first rows of them."""
-    told = {"header_row": None, "n_rows": rows}
-    cells = book.load_sheet(name, dtypes="string", **told)
+    cells = book.load_sheet(name, header_row=None, n_rows=rows, dtypes="string")
     if not (cells.width and cells.height):
         return []
-    numbers = book.load_sheet(name, dtypes="float", **told)
+    numbers = book.load_sheet(name, header_row=None, n_rows=rows, dtypes="float")
     return [
         _dated(_exact(texts.cast(pa.string()), found))
         for texts, found in zip(cells.to_arrow().columns, numbers.to_arrow().columns, strict=True)

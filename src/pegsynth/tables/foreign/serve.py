@@ -8,15 +8,16 @@ values of the file.
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from importlib import import_module
 from typing import Any, BinaryIO, Protocol
 
-from pegsynth.tables.foreign.problem import ForeignError
+from pegsynth.tables.foreign import Asked, Described, ForeignError
 
 MOST_MEMORY = 16 << 30
 
@@ -24,8 +25,8 @@ MOST_MEMORY = 16 << 30
 class Source(Protocol):
     """A table in a file."""
 
-    def describe(self) -> Mapping[str, Any]:
-        """Return its Arrow schema under ``schema`` and what else is declared of it."""
+    def describe(self) -> Described:
+        """Return what is declared of it."""
 
     def batches(self, columns: Sequence[str], skip: int, rows: int) -> Iterator[Any]:
         """Yield record batches of some columns after the first `skip` rows."""
@@ -49,7 +50,7 @@ def main() -> int:
 
 def _serve(requests: BinaryIO, output: BinaryIO) -> int:
     try:
-        source = opened(json.loads(requests.readline()))
+        source = opened(Asked(**json.loads(requests.readline())))
         _say(output, {"ready": True})
         for line in requests:
             _answer(source, json.loads(line), output)
@@ -62,29 +63,18 @@ def _serve(requests: BinaryIO, output: BinaryIO) -> int:
     return 0
 
 
-def opened(request: Mapping[str, Any]) -> Source:
+def opened(asked: Asked) -> Source:
     """Open the file that a request names."""
-    kind = request["kind"]
-    if kind == "excel":
-        from pegsynth.tables.foreign.excel import ExcelSheet
-
-        return ExcelSheet(request["path"], request.get("table"))
-    if kind == "duckdb":
-        from pegsynth.tables.foreign.duck import DuckTable
-
-        return DuckTable(request["path"], request.get("table"), request.get("query"))
-    from pegsynth.tables.foreign.statistics_files import StatisticsFile
-
-    return StatisticsFile(request["path"], kind, request.get("encoding"))
+    module, name = asked.reader.split(":")
+    reader: Source = getattr(import_module(f"{__package__}.{module}"), name)(asked)
+    return reader
 
 
 def _answer(source: Source, request: Mapping[str, Any], output: BinaryIO) -> None:
     from pyarrow import ipc
 
     if request["ask"] == "describe":
-        found = dict(source.describe())
-        found["schema"] = base64.b64encode(found["schema"].serialize().to_pybytes()).decode()
-        _say(output, found)
+        _say(output, asdict(source.describe()))
         return
     columns = request["columns"]
     schema = source.row_schema(columns)

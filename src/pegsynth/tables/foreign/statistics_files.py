@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from pegsynth.tables.foreign.problem import ForeignError
+from pegsynth.tables.foreign import Asked, Described, ForeignError, schema_text
 
 CHUNK_CELLS = 1 << 20
 LARGER = 4
@@ -55,30 +55,26 @@ _SAS_TIMES = re.compile(r"(DATETIME|E8601DT|B8601DT|IS8601DT|DATEAMPM|MDYAMPM)\d
 class StatisticsFile:
     """One file of SPSS, Stata or SAS.
 
-    Parameters
-    ----------
-    kind
-        ``spss``, ``stata``, ``sas`` or ``xport``.
-    encoding
-        Of its texts, if the file says it wrongly or not at all; one that says UTF-8 is right.
+    A stated encoding counts if the file says it wrongly or not at all; one that says UTF-8 is
+    right.
     """
 
-    def __init__(self, path: str, kind: str, encoding: str | None) -> None:
+    def __init__(self, asked: Asked) -> None:
         try:
             import pyreadstat
         except ImportError:
             raise ForeignError("missing-package", ["pyreadstat"]) from None
-        self._path = path
-        self._kind = kind
-        self._read = getattr(pyreadstat, _READERS[kind])
+        self._path, self._kind = asked.path, asked.kind
+        self._read = getattr(pyreadstat, _READERS[asked.kind])
         self._options: dict[str, Any] = {
             "output_format": "dict",
             "disable_datetime_conversion": True,
             "encoding": None,
         }
-        if kind != "xport":
+        if asked.kind != "xport":
             self._options["user_missing"] = True
         # UTF-16 is an encoding of text files alone.
+        encoding = asked.encoding
         if encoding and not encoding.startswith("utf-16") and not self._says_utf8(pyreadstat):
             self._options["encoding"] = _ICONV.get(encoding, encoding)
         _, self._header = self._part(metadataonly=True)
@@ -111,24 +107,24 @@ class StatisticsFile:
         coded = kind != "string" and any(isinstance(code, str) for code in labels)
         return Column(kind, coded, None if kind == "string" else date_unit(self._kind, form))
 
-    def describe(self) -> Mapping[str, Any]:
+    def describe(self) -> Described:
         """Return names, types, labels and missing values, as the header declares them."""
         header = self._header
-        return {
-            "schema": self.row_schema(list(self._columns)),
-            "count": header.number_rows,
-            "coded": [name for name, column in self._columns.items() if column.coded],
-            "labels": {name: text for name, text in header.column_names_to_labels.items() if text},
-            "value_labels": {
+        return Described(
+            schema_text(self.row_schema(list(self._columns))),
+            header.number_rows,
+            coded=[name for name, column in self._columns.items() if column.coded],
+            labels={name: text for name, text in header.column_names_to_labels.items() if text},
+            value_labels={
                 name: [[_code_text(code), str(text)] for code, text in labels.items()]
                 for name, labels in header.variable_value_labels.items()
             },
-            "missing": {
+            missing={
                 name: [[_code_text(each["lo"]), _code_text(each["hi"])] for each in ranges]
                 for name, ranges in (header.missing_ranges or {}).items()
             },
-            "measure": dict(header.variable_measure or {}),
-        }
+            measure=dict(header.variable_measure or {}),
+        )
 
     def row_schema(self, columns: Sequence[str]) -> pa.Schema:
         """Return the types that columns are handed over in."""
