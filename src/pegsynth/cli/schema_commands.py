@@ -13,11 +13,10 @@ from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import OutputError, ParameterError
 from pegsynth.options._kinds import check_whole
 from pegsynth.schema import Schema
-from pegsynth.schema.binning import MAX_BINS
+from pegsynth.schema.binning import MAX_BINS, MOST_PRIVATE_BINS
 from pegsynth.schema.codebooks import read_codebook, write_codebook
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.draft import Binning, table_dialect
-from pegsynth.schema.feature import MOST_PRIVATE_BINS
 from pegsynth.schema.tally import FEW_PEOPLE
 from pegsynth.schema.toml import save
 from pegsynth.schema.toml_text import confidential

@@ -13,8 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.kernels.arrays import Int64
-from pegsynth.schema.calendar_units import SECONDS, per_day
-from pegsynth.schema.date_format import ISO, MOMENT, DateFormat, Form
+from pegsynth.schema.calendar_units import ISO, MOMENT, SECONDS, DateFormat, Form, per_day
 from pegsynth.schema.dtypes import PER_SECOND, in_zone, within_calendar
 from pegsynth.schema.feature import Feature
 

@@ -19,11 +19,18 @@ import polars as pl
 
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.schema import suggest
-from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
+from pegsynth.schema.binning import (
+    MAX_BINS,
+    MOST_PRIVATE_BINS,
+    quantile_edges,
+    round_edges,
+    within_type,
+)
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.feature import MOST_PRIVATE_BINS, PRIVATE, UNKNOWN_LABEL, Feature
+from pegsynth.schema.feature import Feature
 from pegsynth.schema.guesses import Guess, in_order
-from pegsynth.schema.missing_codes import MISSING_LABEL
+from pegsynth.schema.keys import PRIVATE
+from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (
@@ -109,33 +116,12 @@ def draft(
     unit: str | None = None,
     dialect: Dialect | None = None,
 ) -> Schema:
-    """Draft a schema from a table.
+    """Draft a schema from a table; see `Schema.draft`.
 
-    Parameters
-    ----------
-    data
-        A path, a glob of paths, or a dataframe.
-    min_count
-        Values with fewer rows are not listed; None: fewer than `FEW_PEOPLE`. A feature of texts
-        or codes then has a category "other", one of numbers is measured.
-    bins
-        The most bins of a numeric feature; None: 20, or as many as a release makes of private
-        edges.
-    binning
-        ``private``: edges are not read off the data, a release measures them (R21). Or
-        ``equal-width`` bins between round numbers, or ``quantile`` bins of about equal
-        size, whose edges are values of the data.
-    unit
-        Column that names the privacy unit; it is dropped, and `rows_per_unit` stays 1
-        until a person sets it.
-    dialect
-        What is known of how a text file is written; the rest is recognised, and written into
-        the schema.
-
-    Returns
-    -------
-    Schema
-        Unreviewed, one feature per column in column order.
+    Edges of ``private`` bins are not read off the data, a release measures them (R21);
+    ``equal-width`` bins lie between round numbers, and edges of ``quantile`` bins are values of the
+    data. `rows_per_unit` stays 1 until a person sets it. What is recognised of a text file is
+    written into the schema.
 
     Raises
     ------
@@ -379,75 +365,50 @@ def _listed(
     dtype: str,
     ordered: bool = False,
 ) -> Feature:
-    nothing_else = not categories and not others
-    return Feature(
-        tally.name,
+    return _drafted(
+        tally,
+        dtype,
+        (*_like_an_identifier(tally), *_on_values(tally, frozenset(categories))),
         kind="ordinal" if ordered else "nominal",
         categories=categories,
-        missing=_missing(tally, always=nothing_else),
-        dtype=dtype,
+        missing=_missing(tally, always=not categories and not others),
         unknown="category" if others else "error",
-        drafted_from_data=True,
-        notes=(*_like_an_identifier(tally), *_on_values(tally, frozenset(categories))),
     )
 
 
 def _binned(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
-    if options.binning == "private":
-        return _measured(tally, dtype, options)
-    low, high = tally.lowest or 0.0, tally.highest or 0.0
-    quantiles = options.binning == "quantile"
-    if quantiles:
-        inner = tally.sketch.quantiles(options.bins) if tally.sketch else ()
-        edges = quantile_edges(low, inner, high, whole=_whole(tally))
-    else:
-        edges = round_edges(low, high, options.bins, whole=_whole(tally))
-    edges = within_type(edges, dtype)
-    crowded = () if quantiles else _crowded(tally, edges)
-    return Feature(
-        tally.name,
-        kind="numeric",
-        edges=edges,
-        missing=_missing(tally),
-        dtype=dtype,
-        label="quantile bins: the edges are values of the data" if quantiles else "",
-        drafted_from_data=True,
-        notes=(*_like_an_identifier(tally), *crowded),
-    )
-
-
-def _measured(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
-    """Return a numeric feature of which no edge is read off the data.
+    """Return a numeric feature; no edge of private ones is read off the data.
 
     Whether values are missing and how many decimals they have is, and is suggested.
     """
-    edges: Any = PRIVATE
-    return Feature(
-        tally.name,
-        kind="numeric",
-        edges=edges,
-        bins=options.stated_bins,
-        missing=_missing(tally),
-        dtype=dtype,
-        decimals=None if dtype.startswith(("int", "uint")) else tally.decimals,
-        drafted_from_data=True,
-        notes=_like_an_identifier(tally),
-    )
+    alike = _like_an_identifier(tally)
+    if options.binning == "private":
+        decimals = None if dtype.startswith(("int", "uint")) else tally.decimals
+        bins = options.stated_bins
+        return _drafted(
+            tally, dtype, alike, kind="numeric", edges=PRIVATE, bins=bins, decimals=decimals
+        )
+    low, high, whole = tally.lowest or 0.0, tally.highest or 0.0, _whole(tally)
+    if options.binning == "quantile":
+        inner = tally.sketch.quantiles(options.bins) if tally.sketch else ()
+        edges = within_type(quantile_edges(low, inner, high, whole=whole), dtype)
+        label = "quantile bins: the edges are values of the data"
+        return _drafted(tally, dtype, alike, kind="numeric", edges=edges, label=label)
+    edges = within_type(round_edges(low, high, options.bins, whole=whole), dtype)
+    return _drafted(tally, dtype, (*alike, *_crowded(tally, edges)), kind="numeric", edges=edges)
 
 
 def _dated(tally: ColumnTally, dtype: str) -> Feature:
     """Return a feature of dates or times; its edges are measured, not read off the data."""
     found = tally.dates.found or Guess("date")
-    return Feature(
-        tally.name,
-        kind=found.kind,  # type: ignore[arg-type]
-        edges=PRIVATE,  # type: ignore[arg-type]
-        format=found.format,
-        missing=_missing(tally),
-        dtype=dtype or "string",
-        drafted_from_data=True,
-        notes=("; ".join(tally.dates.notes),) if tally.dates.notes else (),
-    )
+    notes = ("; ".join(tally.dates.notes),) if tally.dates.notes else ()
+    said: dict[str, Any] = {"kind": found.kind, "edges": PRIVATE, "format": found.format}
+    return _drafted(tally, dtype or "string", notes, **said)
+
+
+def _drafted(tally: ColumnTally, dtype: str, notes: tuple[str, ...], **said: Any) -> Feature:
+    missing = {"missing": _missing(tally), **said}
+    return Feature(tally.name, dtype=dtype, drafted_from_data=True, notes=notes, **missing)
 
 
 def _on_values(tally: ColumnTally, listed: frozenset[str]) -> tuple[str, ...]:

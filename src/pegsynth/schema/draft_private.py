@@ -15,8 +15,9 @@ from pegsynth.schema import suggest
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.draft import declared_types, stated_dialect, unit_column
 from pegsynth.schema.dtypes import polars_dtype
-from pegsynth.schema.feature import PRIVATE, Feature
+from pegsynth.schema.feature import Feature
 from pegsynth.schema.guesses import guess_of_type
+from pegsynth.schema.keys import PRIVATE
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import FILE_MISSING, TYPED_MISSING
 from pegsynth.tables.reader import TableReader
@@ -32,18 +33,9 @@ def draft_private(
     dialect: Dialect | None = None,
     types: Mapping[str, str] | None = None,
 ) -> Schema:
-    """Draft a schema without reading a row.
+    """Draft a schema without reading a row; see `Schema.draft`.
 
-    Parameters
-    ----------
-    data
-        A path, a glob of paths, or a dataframe.
-    unit
-        Column that names the privacy unit; it is dropped.
-    dialect
-        How a text file is written, where that is not usual; nothing is recognised.
-    types
-        Arrow types of columns that the table does not declare, such as those of a CSV file.
+    `dialect` says how a text file is written, where that is not usual; nothing is recognised.
     """
     with opened(data, dialect=dialect or Dialect()) as table:
         stated = dict(types or {})
@@ -70,20 +62,20 @@ def _feature(table: TableReader, name: str, dtype: str, *, declared: bool) -> Fe
             "double, string or bool"
         )
     typed = table.has_type(name)
-    common: dict[str, Any] = {
-        "missing": TYPED_MISSING if typed else FILE_MISSING,
-        "dtype": dtype or "string",
-        "notes": suggest.role_note(name),
-    }
     # What is no number, or neither true nor false, must not refuse a table: that would tell.
-    elsewhere: Any = "error" if typed else "category"
+    elsewhere = "error" if typed else "category"
     if dtype == "bool":
-        return Feature(name, categories=_TRUTH, unknown=elsewhere, **common)
-    edges: Any = PRIVATE
-    if known is not None and known.is_numeric():
-        return Feature(name, "numeric", edges=edges, unknown=elsewhere, **common)
-    if known is not None and (dated := guess_of_type(known)) is not None:
-        kind: Any = dated.kind
-        return Feature(name, kind, edges=edges, unknown=elsewhere, **common)
-    categories: Any = PRIVATE
-    return Feature(name, categories=categories, **common)
+        said: dict[str, Any] = {"categories": _TRUTH, "unknown": elsewhere}
+    elif known is not None and known.is_numeric():
+        said = {"kind": "numeric", "edges": PRIVATE, "unknown": elsewhere}
+    elif known is not None and (dated := guess_of_type(known)) is not None:
+        said = {"kind": dated.kind, "edges": PRIVATE, "unknown": elsewhere}
+    else:
+        said = {"categories": PRIVATE}
+    return Feature(
+        name,
+        missing=TYPED_MISSING if typed else FILE_MISSING,
+        dtype=dtype or "string",
+        notes=suggest.role_note(name),
+        **said,
+    )

@@ -19,6 +19,7 @@ import numpy as np
 from pegsynth.errors import SchemaError
 from pegsynth.kernels.arrays import Float64
 from pegsynth.schema.hierarchy import Hierarchy
+from pegsynth.schema.keys import documented, optional
 
 PAID: Final = "paid"
 RARE_LABEL: Final = "(rare)"
@@ -29,34 +30,49 @@ _WHY: Final = (
 _NUMBERS: Final = ("top", "bottom", "round")
 
 
+_RECODED = "public, applied row by row: assumption `public-recodings` (R31)"
+
+
+@documented
 @dataclass(frozen=True)
 class Recoding:
-    """Public rules for the values of one feature.
+    """Public rules for the values of one feature."""
 
-    Parameters
-    ----------
-    top, bottom
-        Numbers above and below count as these.
-    round
-        Numbers become the nearest multiple of this one, the upper of two as near.
-    groups
-        Names, each with the values that become it.
-    hierarchy
-        What codes belong to.
-    level
-        How many steps of the hierarchy codes go up; at 0 they stay, and the hierarchy says which
-        of them are alike.
-    rare
-        ``paid``: categories whose noisy count is small become one.
-    """
-
-    top: float | None = None
-    bottom: float | None = None
-    round: float | None = None
-    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    hierarchy: Hierarchy | None = None
-    level: int = 1
-    rare: str | None = None
+    top: float | None = optional(None, "90", "Numbers above count as this one.", _RECODED)
+    bottom: float | None = optional(None, "0", "Numbers below count as this one.", _RECODED)
+    round: float | None = optional(
+        None, "5", "Numbers become the nearest multiple of this one.", _RECODED
+    )
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = optional(
+        (),
+        '{ heart = ["I20", "I21"] }',
+        "Categories by name, each with the values that become it; others stay as they are.",
+        _RECODED,
+        form="groups",
+    )
+    hierarchy: Hierarchy | None = optional(
+        None,
+        '"prefix:3"',
+        "What codes belong to: a CSV file beside the schema (code, parent, its parent ..), "
+        "the first characters of a code, or a table of parents "
+        "([recodings.md](recodings.md)).",
+        _RECODED,
+        form="hierarchy",
+    )
+    level: int = optional(
+        1,
+        "0",
+        "How many steps of the hierarchy codes go up. At 0 they stay: the hierarchy says which are "
+        "alike, and to which category of `parent` they belong.",
+        _RECODED,
+    )
+    rare: str | None = optional(
+        None,
+        '"paid"',
+        'Categories with a small noisy count become one, "(rare)".',
+        "the noisy counts are paid for; true counts are refused (R31)",
+        choices=(PAID,),
+    )
 
     def __post_init__(self) -> None:
         groups: Any = self.groups

@@ -19,12 +19,11 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.declared import Analysis, WantedTable, check_declared
-from pegsynth.schema.descriptions import check_descriptions
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.feature import PRIVATE, Feature, category_counts
-from pegsynth.schema.panel import Panel, check_panel
-from pegsynth.schema.panel_rules import structural_rules
-from pegsynth.schema.parents import check_parents, check_ruled_features
+from pegsynth.schema.feature import Feature, category_counts
+from pegsynth.schema.keys import PRIVATE
+from pegsynth.schema.panel import Panel, check_panel, structural_rules
+from pegsynth.schema.related_columns import check_descriptions, check_parents, check_ruled_features
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
 from pegsynth.schema.temporal import check_order, cleared

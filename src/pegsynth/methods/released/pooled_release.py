@@ -46,8 +46,8 @@ from pegsynth.privacy import (
 )
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream, Words
-from pegsynth.schema.panel import PRIVATE
-from pegsynth.schema.parents import ancestors
+from pegsynth.schema.keys import PRIVATE
+from pegsynth.schema.related_columns import ancestors
 from pegsynth.schema.rules import Rule
 
 if TYPE_CHECKING:
