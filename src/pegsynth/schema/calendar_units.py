@@ -69,7 +69,7 @@ def per_day(resolution: str) -> int:
     return SECONDS["day"] // SECONDS[resolution]
 
 
-def moment(kind: str, resolution: str, value: Any) -> float:
+def moment(kind: str, resolution: str, value: object) -> float:
     """Return the number of a moment: ISO text, a date or time of Python's, or the number itself.
 
     Raises

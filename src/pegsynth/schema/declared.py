@@ -8,14 +8,13 @@ these declarations and the schema alone.
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
 from pegsynth.errors import SchemaError
-from pegsynth.schema.entry import Entry, shown
+from pegsynth.schema.entry import Entry, file_text, parsed, shown
 from pegsynth.schema.keys import documented, needed, optional
 
 Family: TypeAlias = Literal["gaussian", "binomial", "poisson", "multinomial"]
@@ -143,19 +142,12 @@ def read_declared(file: Entry) -> Declared:
 
 def load_declared(path: str | Path) -> Declared:
     """Read a file of declarations alone, ``analyses.toml``."""
-    source = str(path)
+    text = file_text(path)
     try:
-        document = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise SchemaError(f"{source}: there is no such file; check --analyses") from None
-    except (OSError, RecursionError, UnicodeDecodeError):
-        raise SchemaError(f"{source}: the file cannot be read; give a TOML file") from None
-    except ValueError as error:
-        raise SchemaError(f"{source}: not valid TOML: {error}; correct that line") from None
-    try:
-        declared = read_declared(Entry.of("the file", document, ("analyses", "tables_wanted")))
+        entry = Entry.of("the file", parsed(text), ("analyses", "tables_wanted"))
+        declared = read_declared(entry)
+        if not any(declared):
+            raise SchemaError("it declares nothing; add [[analyses]] or [[tables_wanted]]")
     except SchemaError as error:
-        raise SchemaError(f"{source}: {error}") from None
-    if not any(declared):
-        raise SchemaError(f"{source}: it declares nothing; add [[analyses]] or [[tables_wanted]]")
+        raise SchemaError(f"{path}: {error}") from None
     return declared

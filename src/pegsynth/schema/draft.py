@@ -4,14 +4,19 @@ In goes a table; out comes an unreviewed `Schema` that covers what was seen in i
 made by looking at the data (R10), so every feature says ``drafted_from_data`` and nothing
 that rests on it is private until a person declares it public. Notes tell the reviewer what
 to look at. The table is read in batches, once, in bounded memory.
+
+A draft that reads no row tells nothing of the data: it is made from names and declared types
+alone. What a column may hold is left to the release, which measures edges (R21) and finds
+categories (R29) and pays for both, so that nothing has to be declared public but what a person
+adds: roles, unit and rules.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -27,8 +32,9 @@ from pegsynth.schema.binning import (
     within_type,
 )
 from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.guesses import Guess, in_order
+from pegsynth.schema.guesses import Guess, guess_of_type, in_order
 from pegsynth.schema.keys import PRIVATE
 from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
 from pegsynth.schema.number_text import NumberText
@@ -65,6 +71,8 @@ CROWDED = 0.8
 _DROPPED = f"more than {MAX_TEXTS:,} distinct texts or nearly one per row; dropped"
 _SHARE_SKETCH = 10_000
 _PLAIN_NUMBER = re.compile(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]", re.ASCII)
+
+_TRUTH = ("false", "true")
 
 # What the schema itself calls these categories; no value is listed under either name.
 _RESERVED = (MISSING_LABEL, UNKNOWN_LABEL)
@@ -149,34 +157,8 @@ def draft(
             f"{table.source}: every column looks like an identifier and would be dropped; group "
             "their values into fewer categories, or write the schema by hand"
         )
-    columns = _with_suggestions(columns, tallies, look)
+    columns = suggest.with_notes(columns, look)
     return Schema(columns, unit=unit, dialect=stated_dialect(table))
-
-
-def _with_suggestions(
-    columns: Sequence[Feature], tallies: Mapping[str, ColumnTally], look: suggest.Look
-) -> tuple[Feature, ...]:
-    """Add what columns have to do with each other; of all remarks on one, the first is kept.
-
-    They come in the order of what hangs on them: who is protected, what is dropped or missing,
-    what belongs together, and roles.
-    """
-    rows = look.frame()
-    listed = {each.name: each.categories for each in columns if each.categories}
-    keys = [each.name for each in columns if each.role == "identifier" or _seems_one(each)]
-    notes = {each.name: list(each.notes) for each in columns}
-    for name, note in suggest.together(rows, listed):
-        notes[name].append(note)
-    for name, note in suggest.unit_notes(rows, keys):
-        notes[name].insert(0, note)
-    for each in columns:
-        if each.role != "identifier":
-            notes[each.name] += suggest.role_note(each.name)
-    return tuple(replace(each, notes=tuple(notes[each.name][:1])) for each in columns)
-
-
-def _seems_one(feature: Feature) -> bool:
-    return any("looks like an identifier" in note for note in feature.notes)
 
 
 def table_dialect(data: Any, stated: Dialect) -> Dialect:
@@ -255,7 +237,7 @@ def declared_types(table: TableReader) -> dict[str, str]:
     return {name: declared.get(name, "") if table.has_type(name) else "" for name in table.columns}
 
 
-def _dtype_name(dtype: Any) -> str:
+def _dtype_name(dtype: object) -> str:
     text = str(getattr(dtype, "value_type", dtype))
     if text in {"string", "large_string", "string_view"}:
         return "dictionary" if hasattr(dtype, "value_type") else "string"
@@ -271,7 +253,7 @@ def _feature(
     tally: ColumnTally, dtype: str, declared: _Declared | None, options: _Options
 ) -> Feature:
     if dtype == "bool" or (tally.rows == 0 and declared is None):
-        truth = ("false", "true") if dtype == "bool" else ()
+        truth = _TRUTH if dtype == "bool" else ()
         return _listed(tally, truth, dtype=dtype or "string")
     if declared is None and tally.dates.found is not None:
         return _dated(tally, dtype)
@@ -449,3 +431,58 @@ def _missing(tally: ColumnTally, *, always: bool = False) -> tuple[str, ...]:
     if not (tally.has_missing or always):
         return ()
     return TYPED_MISSING if tally.typed else FILE_MISSING
+
+
+def draft_private(
+    data: Any,
+    *,
+    unit: str | None = None,
+    dialect: Dialect | None = None,
+    types: Mapping[str, str] | None = None,
+) -> Schema:
+    """Draft a schema without reading a row; see `Schema.draft`.
+
+    `dialect` says how a text file is written, where that is not usual; nothing is recognised.
+    """
+    with opened(data, dialect=dialect or Dialect()) as table:
+        stated = dict(types or {})
+        for name in (*stated, *((unit,) if unit is not None else ())):
+            if name not in table.columns:
+                raise SchemaError(f"{table.source}: there is no column {name!r}")
+        declared = declared_types(table)
+        columns = tuple(
+            unit_column(name)
+            if name == unit
+            else _undrafted(
+                table, name, stated.get(name, declared[name]), declared=name not in stated
+            )
+            for name in table.columns
+        )
+        return Schema(columns, unit=unit, dialect=stated_dialect(table))
+
+
+def _undrafted(table: TableReader, name: str, dtype: str, *, declared: bool) -> Feature:
+    known = polars_dtype(dtype)
+    if dtype and known is None and not declared:
+        raise SchemaError(
+            f"column {name!r}: the type {dtype!r} is not known; write an Arrow type such as int64, "
+            "double, string or bool"
+        )
+    typed = table.has_type(name)
+    # What is no number, or neither true nor false, must not refuse a table: that would tell.
+    elsewhere = "error" if typed else "category"
+    if dtype == "bool":
+        said: dict[str, Any] = {"categories": _TRUTH, "unknown": elsewhere}
+    elif known is not None and known.is_numeric():
+        said = {"kind": "numeric", "edges": PRIVATE, "unknown": elsewhere}
+    elif known is not None and (dated := guess_of_type(known)) is not None:
+        said = {"kind": dated.kind, "edges": PRIVATE, "unknown": elsewhere}
+    else:
+        said = {"categories": PRIVATE}
+    return Feature(
+        name,
+        missing=TYPED_MISSING if typed else FILE_MISSING,
+        dtype=dtype or "string",
+        notes=suggest.role_note(name),
+        **said,
+    )

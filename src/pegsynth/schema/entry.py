@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 import math
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,7 +87,7 @@ class Entry:
 
     @classmethod
     def of(
-        cls, where: str, value: Any, known: tuple[str, ...], files: PublicFiles | None = None
+        cls, where: str, value: object, known: tuple[str, ...], files: PublicFiles | None = None
     ) -> Entry:
         """Wrap a parsed value that must be a table with none but the known keys."""
         if not isinstance(value, dict):
@@ -101,7 +102,7 @@ class Entry:
         return cls(where, value, files or PublicFiles())
 
     @classmethod
-    def at(cls, kind: type, where: str, value: Any, files: PublicFiles | None = None) -> Entry:
+    def at(cls, kind: type, where: str, value: object, files: PublicFiles | None = None) -> Entry:
         """Wrap a parsed value that must be a table with none but the keys that a type declares.
 
         A key that belongs elsewhere is told where.
@@ -279,7 +280,7 @@ class Entry:
             raise self.error(f"{key} must be a list in square brackets, as {key} = [..]")
         return values
 
-    def _finite(self, key: str, value: Any) -> float:
+    def _finite(self, key: str, value: object) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.error(f"{key} must hold numbers, without quotes")
         try:
@@ -292,7 +293,7 @@ class Entry:
             raise self.error(f"{key} holds a number of too many digits; round it")
         return number
 
-    def _category(self, key: str, value: Any) -> str:
+    def _category(self, key: str, value: object) -> str:
         if isinstance(value, str):
             return value
         if isinstance(value, bool):
@@ -323,6 +324,40 @@ _READERS: Mapping[str, Callable[[Entry, str], Any]] = {
     **dict.fromkeys(("table", "bins", "edges", "bound"), Entry.raw),
 }
 """How a key of each form of `FORMS` is read."""
+
+
+def file_text(path: str | Path) -> str:
+    """Return the text of a file that a person wrote.
+
+    Raises
+    ------
+    SchemaError
+        The file cannot be read, or is not UTF-8.
+    """
+    try:
+        return Path(path).read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise SchemaError(f"{path}: there is no such file; check the path") from None
+    except IsADirectoryError:
+        raise SchemaError(f"{path}: this is a folder; give a file in it") from None
+    except UnicodeDecodeError as error:
+        raise SchemaError(
+            f"{path}: byte {error.start} is not UTF-8 text; save the file as UTF-8"
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "the path is not valid"
+        raise SchemaError(f"{str(path)!r}: cannot be read ({reason}); check the path") from None
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Return what a text of TOML holds."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise SchemaError("lists or tables are nested too deeply; write them flat") from None
+    except ValueError as error:
+        # Besides its own error the parser lets through that of numbers with too many digits.
+        raise SchemaError(f"not valid TOML: {error}; correct that line") from None
 
 
 def shown(text: str) -> str:

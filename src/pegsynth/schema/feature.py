@@ -39,6 +39,7 @@ DROPPED = ("identifier", "drop")
 """Roles of columns of which nothing is kept but the name."""
 MOST_LABELLED = 1 << 15
 
+_BINNED = ("numeric", *TEMPORAL)
 _PUBLIC = "declared public by `reviewed`"
 
 
@@ -180,6 +181,7 @@ class Feature:
         "step: the first edge.",
         _PUBLIC,
         form="bound",
+        of=_BINNED,
     )
     highest: float | None = optional(
         None,
@@ -189,6 +191,7 @@ class Feature:
         "above is written.",
         _PUBLIC,
         form="bound",
+        of=_BINNED,
     )
     bins: int | None = optional(
         None,
@@ -197,6 +200,7 @@ class Feature:
         _PUBLIC,
         form="bins",
         inside=EqualWidth,
+        of=_BINNED,
     )
     inside: Inside | None = optional(
         None,
@@ -204,6 +208,7 @@ class Feature:
         "How values lie inside their bin: by a measured shape, or uniformly.",
         "a measured shape is paid for",
         left_out='`"measured"` with private edges',
+        of=_BINNED,
     )
     decimals: int | None = optional(
         None,
@@ -211,6 +216,7 @@ class Feature:
         "How many decimals its values have.",
         _PUBLIC,
         left_out="as many as it takes",
+        of=("numeric",),
     )
     format: str = optional(
         "",
@@ -220,6 +226,7 @@ class Feature:
         "in a text is read past.",
         "public",
         left_out="ISO 8601",
+        of=TEMPORAL,
     )
     resolution: str = optional(
         "",
@@ -228,12 +235,14 @@ class Feature:
         _PUBLIC,
         left_out="`day` for dates, else `second`",
         choices=("day", "hour", "minute", "second"),
+        of=TEMPORAL,
     )
     weekday: bool = optional(
         False,
         "true",
         "Whether the shares of weekdays are measured, and kept inside bins.",
         "paid for, as edges are",
+        of=TEMPORAL,
     )
     after: str | None = optional(
         None,
@@ -241,6 +250,7 @@ class Feature:
         "Another date of the same row: the difference is modelled, so that no row has this date "
         "before it.",
         "a date before the other counts as the same: assumption `dates-in-order`",
+        of=TEMPORAL,
     )
     keep_missing_codes: bool = optional(
         False,
@@ -289,7 +299,7 @@ class Feature:
     @property
     def binned(self) -> bool:
         """Whether values are put into bins: numbers, dates, times and lengths of time."""
-        return self.kind == "numeric" or self.kind in TEMPORAL
+        return self.kind in _BINNED
 
     @property
     def calendar(self) -> bool:

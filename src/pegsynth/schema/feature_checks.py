@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,7 @@ from pegsynth.schema.calendar_units import (
     resolution_of,
     stepped,
 )
-from pegsynth.schema.keys import PRIVATE, keys_of
+from pegsynth.schema.keys import PRIVATE, Key, keys_of
 from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
 from pegsynth.schema.recoding import exact
 
@@ -35,8 +36,6 @@ MOST_DECIMALS = 15
 _SHARES_OFF = 1e-6
 _KEPT = ("name", "role", "notes")
 _TEXTS = ("categories", "missing", "not_applicable", "heads")
-_TEMPORAL_ONLY = ("format", "resolution", "weekday", "after")
-_BINNED_ONLY = ("lowest", "highest", "bins", "inside", "decimals")
 
 Problems = Iterator[str]
 
@@ -75,7 +74,7 @@ def settle(feature: Feature) -> None:
     _take_value_labels(feature)
 
 
-def _set(feature: Feature, **values: Any) -> None:
+def _set(feature: Feature, **values: object) -> None:
     for name, value in values.items():
         object.__setattr__(feature, name, value)
 
@@ -108,7 +107,8 @@ def _take_lists(feature: Feature) -> None:
         if isinstance(values, str) or not isinstance(values, Iterable):
             what = f"{name} must be a list of values, not {type(values).__name__}"
             raise _error(feature, what)
-        _set(feature, **{name: tuple(values)})
+        if not isinstance(values, tuple):
+            _set(feature, **{name: tuple(values)})
     for name in _TEXTS:
         if not all(isinstance(text, str) for text in getattr(feature, name)):
             raise _error(feature, f'{name} are texts; write the number 1 as "1"')
@@ -155,7 +155,7 @@ def _take_moments(feature: Feature) -> None:
         _hold_after(feature)
 
 
-def _moment(feature: Feature, name: str, value: Any) -> float:
+def _moment(feature: Feature, name: str, value: object) -> float:
     kind = "duration" if feature.after is not None else feature.kind
     try:
         return moment(kind, feature.resolution, value)
@@ -193,24 +193,41 @@ def _recode(feature: Feature) -> None:
 # What is wrong; the first problem of a feature is the one that is told.
 
 
+@cache
+def _chosen(own: type) -> tuple[Key, ...]:
+    """Return the keys that have certain values only."""
+    return tuple(key for key in keys_of(own) if key.choices and not key.part)
+
+
+@cache
+def _foreign(own: type, kind: str, temporal: bool) -> tuple[Key, ...]:
+    """Return the keys that go with other kinds of feature."""
+    keys = (key for key in keys_of(own) if key.of and kind not in key.of)
+    return tuple(key for key in keys if (key.of == TEMPORAL) == temporal)
+
+
 def _of_any(feature: Feature) -> Problems:
-    ignored = (*_TEMPORAL_ONLY, *_BINNED_ONLY) if feature.dropped else ()
-    for each in keys_of(type(feature)):
-        if not each.choices or each.part or each.name in ignored:
-            continue
+    own: type = type(feature)
+    for each in _chosen(own):
         value = getattr(feature, each.name)
-        if value not in (*each.choices, each.default):
-            yield f"{each.name} {value!r} is not one of {', '.join(each.choices)}"
+        if value in (each.default, *each.choices) or (each.of and feature.dropped):
+            continue
+        yield f"{each.name} {value!r} is not one of {', '.join(each.choices)}"
     if feature.l is not None and not (math.isfinite(feature.l) and feature.l >= 1):
         yield "l must be a finite number of at least 1"
+
+
+def _of_other_kinds(feature: Feature, *, temporal: bool) -> Problems:
+    own: type = type(feature)
+    for each in _foreign(own, str(feature.kind), temporal):
+        if getattr(feature, each.name) != each.default:
+            yield f"{each.name} goes with a kind of {', '.join(each.of)}; it is {feature.kind}"
 
 
 def _of_moments(feature: Feature) -> Problems:
     kind = feature.kind
     if kind not in TEMPORAL:
-        for name in _TEMPORAL_ONLY:
-            if getattr(feature, name):
-                yield f"{name} goes with a kind of {', '.join(TEMPORAL)}; it is {kind}"
+        yield from _of_other_kinds(feature, temporal=True)
         return
     if kind not in CALENDAR and (feature.format or feature.weekday or feature.after):
         yield "format, weekday and after go with dates, not with a duration"
@@ -220,8 +237,6 @@ def _of_moments(feature: Feature) -> Problems:
         yield "a date that is counted from another has no weekday of its own"
     if feature.weekday and feature.inside == "uniform":
         yield 'weekday = true is a measured shape; leave inside = "uniform" out'
-    if feature.decimals is not None:
-        yield f"decimals go with a numeric feature; it is a {kind}"
     if feature.format:
         try:
             DateFormat(feature.format, kind)
@@ -278,12 +293,9 @@ def _of_recodings(feature: Feature) -> Problems:
 
 
 def _of_numbers(feature: Feature) -> Problems:
-    if not feature.binned:
-        for name in _BINNED_ONLY:
-            if getattr(feature, name) is not None:
-                yield f"{name} goes with a numeric feature; it is {feature.kind}"
-        if feature.private_edges:
-            yield f"a {feature.kind} feature has categories, not edges"
+    yield from _of_other_kinds(feature, temporal=False)
+    if feature.private_edges and not feature.binned:
+        yield f"a {feature.kind} feature has categories, not edges"
     if feature.decimals is not None:
         if not 0 <= feature.decimals <= MOST_DECIMALS:
             yield f"decimals must be a whole number from 0 to {MOST_DECIMALS}"

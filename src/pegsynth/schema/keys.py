@@ -7,6 +7,7 @@ about misplaced keys and the docstring of the type follow from these declaration
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cache
@@ -92,6 +93,8 @@ class Key:
         The type that declares the keys of its table.
     always
         Whether it is written even where it is what holds without it.
+    of
+        The kinds of feature that can have it; empty: all.
     part
         The field that holds it, where it is declared by a part of the type.
     default
@@ -107,6 +110,7 @@ class Key:
     choices: tuple[str, ...] = ()
     inside: type | None = None
     always: bool = False
+    of: tuple[str, ...] = ()
     part: str = ""
     default: Any = None
 
@@ -179,7 +183,7 @@ def _completed(declared: Field[Any], hint: Any) -> Key:
     )
 
 
-def _words(default: Any) -> str:
+def _words(default: object) -> str:
     if isinstance(default, bool):
         return str(default).lower()
     if isinstance(default, str) and default:
@@ -198,6 +202,7 @@ def documented(kind: Kind) -> Kind:
     for each in keys_of(kind):
         if not each.part:
             plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", each.meaning)
-            lines += [f"    {each.name}", f"        {plain}"]
+            lines.append(f"    {each.name}")
+            lines += textwrap.wrap(plain, 96, initial_indent=8 * " ", subsequent_indent=8 * " ")
     kind.__doc__ = "\n".join((*lines, "")) + examples + (rest or "    ")
     return kind

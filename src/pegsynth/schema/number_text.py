@@ -136,7 +136,8 @@ def spelt(texts: pl.Series, feature: Feature, *, truth: bool) -> pl.Series:
     return texts
 
 
-_PROTECTED = r"^'([=+\-@\t\r])"
+# The apostrophe that keeps spreadsheets from running a text as a formula is not part of it.
+PROTECTED = r"^'([=+\-@\t\r])"
 
 
 def candidates(values: pl.Series, feature: Feature) -> pl.Series:
@@ -146,7 +147,7 @@ def candidates(values: pl.Series, feature: Feature) -> pl.Series:
     "not applicable", and the names of special categories are no candidates.
     """
     # As the encoder looks texts up: without what CSV puts before formulas, in one spelling.
-    text = as_text(in_zone(values, feature.dtype)).str.replace(_PROTECTED, "$1")
+    text = as_text(in_zone(values, feature.dtype)).str.replace(PROTECTED, "$1")
     if not values.dtype.is_numeric():
         text = spelt(text, feature, truth=feature.dtype == "bool")
     stripped = text.str.strip_chars()

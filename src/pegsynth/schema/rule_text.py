@@ -84,7 +84,7 @@ class RuleTable:
     )
 
 
-def read_rules(tables: Sequence[Any], features: Sequence[Feature]) -> tuple[Rule, ...]:
+def read_rules(tables: Sequence[object], features: Sequence[Feature]) -> tuple[Rule, ...]:
     """Turn the ``[[rules]]`` tables into rules over feature indices and codes."""
     positions = {feature.name: index for index, feature in enumerate(features)}
     return tuple(
@@ -121,7 +121,7 @@ def said(rule: Rule, features: Sequence[Feature]) -> str:
     return " and ".join(f"{n} in {', '.join(v)}" for n, v in rule_labels(rule, features).items())
 
 
-def _entry(number: int, table: Any) -> Entry:
+def _entry(number: int, table: object) -> Entry:
     label = table.get("label") if isinstance(table, dict) else None
     name = f"rule {shown(label)}" if isinstance(label, str) and label else f"rule {number}"
     return Entry.at(RuleTable, name, table)
@@ -130,7 +130,8 @@ def _entry(number: int, table: Any) -> Entry:
 def _read_rule(
     entry: Entry, positions: Mapping[str, int], features: Sequence[Feature]
 ) -> Iterable[Rule]:
-    label, drafted = entry.text("label"), entry.flag("drafted_from_data")
+    stated = entry.made(RuleTable)
+    label, drafted = stated.label, stated.drafted_from_data
     given = set(entry.values) - {"label", "drafted_from_data"}
     if given == {"forbid"}:
         codes = _read_codes(entry, "forbid", positions, features)
@@ -203,7 +204,7 @@ def _flatten(
             yield from _flatten(entry, value, positions, name + ".")
 
 
-def _codes(entry: Entry, feature: Feature, value: Any) -> tuple[int, ...]:
+def _codes(entry: Entry, feature: Feature, value: object) -> tuple[int, ...]:
     where = f"{entry.where}, feature {feature.name!r}"
     if isinstance(value, dict) and feature.private_edges:
         raise SchemaError(

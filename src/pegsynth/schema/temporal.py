@@ -5,11 +5,11 @@ A feature with `after` counts from another date of the same row.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pegsynth.errors import SchemaError
-from pegsynth.schema.calendar_units import TEMPORAL, moment_text
+from pegsynth.schema.calendar_units import moment_text
 from pegsynth.schema.panel import ABSENT
 
 if TYPE_CHECKING:
@@ -22,14 +22,6 @@ WRITTEN = {
     "duration": "P1DT2H3M4S",
 }
 """How values are written where no format is stated."""
-
-
-def cleared(feature: Feature, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is to be forgotten of a feature that becomes one of another kind."""
-    if feature.kind not in TEMPORAL or changes.get("kind", feature.kind) == feature.kind:
-        return {}
-    none = {"format": "", "resolution": "", "weekday": False, "after": None}
-    return {name: value for name, value in none.items() if name not in changes}
 
 
 def check_order(features: Sequence[Feature]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -20,17 +20,11 @@ from pegsynth.schema.binning import EqualWidth
 from pegsynth.schema.calendar_units import CALENDAR, MOMENTS, TEMPORAL
 from pegsynth.schema.declared import Analysis, WantedTable, read_declared
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.entry import Entry, PublicFiles, shown
+from pegsynth.schema.entry import Entry, PublicFiles, file_text, parsed, shown
 from pegsynth.schema.feature import DROPPED, Feature
 from pegsynth.schema.keys import PRIVATE, needed, optional, part
 from pegsynth.schema.panel import OneOfTwo, Panel
-from pegsynth.schema.recoding import (
-    check_paid,
-    check_public_number,
-    refused_filling,
-    refused_grouping,
-    refused_suppression,
-)
+from pegsynth.schema.recoding import refuse_by_data
 from pegsynth.schema.rule_text import RuleTable, read_rules
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.toml_text import FORMAT, confidential, dumps
@@ -40,13 +34,6 @@ __all__ = ["FORMAT", "File", "Table", "dumps", "load", "loads", "save", "with_co
 MOST_BINS = 1 << 20
 _TWO = 2
 _FILE_NAME = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
-_FILLED = ("mode", "mean", "median", "most frequent")
-_REFUSED: Mapping[str, Callable[[str], SchemaError]] = {
-    **dict.fromkeys(("fill", "impute", "fill_missing", "default"), refused_filling),
-    **dict.fromkeys(("k", "k_anonymity", "suppress", "suppress_below"), refused_suppression),
-    **dict.fromkeys(("min_count", "least", "group_below", "threshold"), refused_grouping),
-}
-"""Keys of recodings that would look at the table, each with its reason (R31)."""
 
 
 @dataclass(frozen=True)
@@ -167,21 +154,8 @@ def load(path: str | Path, *, notes: bool = False) -> Schema:
     SchemaError
         The file cannot be read, is not TOML, or describes no valid schema.
     """
-    source = str(path)
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise SchemaError(f"{source}: there is no such file; check the path") from None
-    except IsADirectoryError:
-        raise SchemaError(f"{source}: this is a folder; give the schema file in it") from None
-    except UnicodeDecodeError as error:
-        raise SchemaError(
-            f"{source}: byte {error.start} is not UTF-8 text; save the file as UTF-8"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "the path is not valid"
-        raise SchemaError(f"{source!r}: cannot be read ({reason}); check the path") from None
-    schema = loads(text, source, folder=Path(path).absolute().parent)
+    text = file_text(path)
+    schema = loads(text, str(path), folder=Path(path).absolute().parent)
     return with_comments(schema, text) if notes else schema
 
 
@@ -191,7 +165,7 @@ def loads(text: str, source: str = "schema", *, folder: Path | None = None) -> S
     Public files that it names are looked for in `folder`; without one it may name none.
     """
     try:
-        return _read_schema(_parse(text), PublicFiles(folder))
+        return _read_schema(parsed(text), PublicFiles(folder))
     except SchemaError as error:
         raise SchemaError(f"{source}: {error}") from None
 
@@ -229,16 +203,6 @@ def save(schema: Schema, path: str | Path, *, notes: bool = False) -> None:
 
     private = confidential(schema)
     atomic_text(path, dumps(schema, notes=private or notes), mode=0o600 if private else None)
-
-
-def _parse(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except RecursionError:
-        raise SchemaError("lists or tables are nested too deeply; write them flat") from None
-    except ValueError as error:
-        # Besides its own error the parser lets through that of numbers with too many digits.
-        raise SchemaError(f"not valid TOML: {error}; correct that line") from None
 
 
 def _read_schema(document: dict[str, Any], files: PublicFiles) -> Schema:
@@ -354,30 +318,15 @@ def _read_feature(number: int, raw: Any, files: PublicFiles) -> Feature:
     name = raw.get("name") if isinstance(raw, dict) else None
     where = f"feature {shown(name)}" if isinstance(name, str) else f"feature number {number}"
     if isinstance(raw, dict):
-        _refuse_by_data(where, raw)
+        try:
+            refuse_by_data(raw)
+        except SchemaError as error:
+            raise SchemaError(f"{where}: {error}") from None
     entry = Entry.at(Feature, where, raw, files)
     if not entry.text("name"):
         raise entry.error('it has no name; add name = "..", the name of the column')
     dated = entry.values.get("kind") in TEMPORAL and entry.values.get("role") != "identifier"
     return entry.made(Feature, **(_moments(entry) if dated else _bins(entry)))
-
-
-def _refuse_by_data(where: str, raw: Mapping[str, Any]) -> None:
-    """Refuse recodings that would depend on other rows, and say why."""
-    for key in raw:
-        if key in _REFUSED:
-            raise SchemaError(f"{where}: {_REFUSED[key](key)}")
-    if raw.get("missing") in _FILLED:
-        raise SchemaError(f"{where}: {refused_filling('missing')}")
-    if isinstance(raw.get("groups"), str | int | float):
-        raise SchemaError(f"{where}: {refused_grouping('groups')}")
-    try:
-        for key in ("top", "bottom", "round"):
-            if isinstance(raw.get(key), str):
-                check_public_number(key, raw[key])
-        check_paid(raw.get("rare"))
-    except SchemaError as error:
-        raise SchemaError(f"{where}: {error}") from None
 
 
 def _moments(entry: Entry) -> dict[str, Any]:

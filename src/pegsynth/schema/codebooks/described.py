@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -118,7 +118,7 @@ def _values(told: Described, missing: Collection[str]) -> dict[str, Any]:
     return {"categories": PRIVATE, "notes": (note,)}
 
 
-def code_text(value: Any) -> str:
+def code_text(value: object) -> str:
     """Return a code as the text that tables have for it."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -138,15 +138,11 @@ def number_of(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def texts(values: Any) -> tuple[str, ...]:
+def texts(values: object) -> tuple[str, ...]:
     """Return a list of codes as texts; one alone counts as a list."""
     if values is None:
         return ()
-    if isinstance(values, str | int | float):
-        values = [values]
-    return tuple(code_text(value) for value in _flat(values))
-
-
-def _flat(values: Iterable[Any]) -> Iterable[Any]:
-    for value in values:
-        yield value.get("value", "") if isinstance(value, dict) else value
+    listed: Any = [values] if isinstance(values, str | int | float) else values
+    return tuple(
+        code_text(value.get("value", "") if isinstance(value, dict) else value) for value in listed
+    )

@@ -38,12 +38,12 @@ _NAMED_VALUES = ("values", "categories", "possible_values", "levels", "enum")
 _SIMPLE = re.compile(r"[^\\^$.*+?()\[\]{}]+")
 
 
-def _dicts(values: Any) -> Iterator[dict[str, Any]]:
+def _dicts(values: object) -> Iterator[dict[str, Any]]:
     if isinstance(values, list):
         yield from (value for value in values if isinstance(value, dict))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, list) and value:
         value = value[0]
     if isinstance(value, dict):
@@ -95,7 +95,7 @@ def _frictionless_fields(schema: Document) -> Iterator[Described]:
         )
 
 
-def _pairs(listed: Any) -> tuple[tuple[str, str], ...]:
+def _pairs(listed: object) -> tuple[tuple[str, str], ...]:
     """Return codes and labels from a list of values, of pairs, or a mapping."""
     if isinstance(listed, dict):
         return tuple((code_text(code), _text(text)) for code, text in listed.items())
@@ -110,7 +110,7 @@ def _pairs(listed: Any) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _labelled(missing: Any) -> tuple[tuple[str, str], ...]:
+def _labelled(missing: object) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in _pairs(missing) if pair[1]) if isinstance(missing, list) else ()
 
 
@@ -270,7 +270,7 @@ def _domain_columns(columns: Document) -> Iterator[Described]:
         )
 
 
-def _domain_codes(values: Any) -> tuple[tuple[tuple[str, str], ...], tuple[float, float] | None]:
+def _domain_codes(values: object) -> tuple[tuple[tuple[str, str], ...], tuple[float, float] | None]:
     """Return codes with labels, or the limits that one line such as ``0 .. 99`` gives."""
     codes = _pairs(values)
     for code, _ in codes:
