@@ -9,8 +9,8 @@ import json
 import sys
 from pathlib import Path
 
-from pegsynth.schema.json_schema import json_schema
-from pegsynth.schema.keys import FORMS, KEYS, Key, Place
+from pegsynth.schema.keys import FORMS, Key, keys_of
+from pegsynth.schema.reference import PLACES, json_schema
 
 OPENING = """# The schema file
 
@@ -69,23 +69,23 @@ def pages() -> dict[str, str]:
 
 def reference() -> str:
     """Return the page that explains every key."""
-    titles: dict[Place, str] = {
-        "file": "At the top",
-        "table": "`[table]`: the whole table",
-        "panel": "`[panel]`: rows of a unit that belong together",
-        "tables": "`[[tables]]`: units and their rows in two tables",
-        "features": "`[[features]]`: one for each column",
-        "bins": "`bins = { .. }` of a feature",
-        "rules": "`[[rules]]`: what cannot occur",
-        "analyses": "`[[analyses]]`: regressions that a release is to hold",
-        "tables_wanted": "`[[tables_wanted]]`: tables that a release is to publish",
-    }
+    titles = (
+        "At the top",
+        "`[table]`: the whole table",
+        "`[panel]`: rows of a unit that belong together",
+        "`[[tables]]`: units and their rows in two tables",
+        "`[[features]]`: one for each column",
+        "`bins = { .. }` of a feature",
+        "`[[rules]]`: what cannot occur",
+        "`[[analyses]]`: regressions that a release is to hold",
+        "`[[tables_wanted]]`: tables that a release is to publish",
+    )
     parts = [OPENING]
-    for place, title in titles.items():
+    for kind, title in zip(PLACES, titles, strict=True):
         parts.append(f"## {title}\n")
         parts.append("| key | value | if left out | example | meaning | for the guarantee |")
         parts.append("|---|---|---|---|---|---|")
-        parts += [_line(key) for key in KEYS if key.place == place]
+        parts += [_line(key) for key in keys_of(kind)]
         parts.append("")
     return "\n".join(parts)
 
@@ -96,8 +96,8 @@ def _line(key: Key) -> str:
         choices = ": " + ", ".join(f"`{_shown(each)}`" for each in key.choices)
     cells = (
         f"`{key.name}`",
-        FORMS[key.form] + choices,
-        key.default,
+        FORMS[key.form].words + choices,
+        key.left_out,
         f"`{_shown(key.example)}`",
         key.meaning,
         key.guarantee,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pegsynth.codec.encoding import ColumnEncoder
 from pegsynth.codec.finding_categories import CandidateCounts
 from pegsynth.schema import Feature
-from pegsynth.schema.private_categories import candidates, with_categories
+from pegsynth.schema.number_text import candidates, with_categories
 
 TOWN = Feature("town", categories="private", missing=("", "NA"), not_applicable=("abroad",))
 

@@ -8,7 +8,8 @@ import pytest
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema import Feature, Rule, Schema
-from pegsynth.schema.feature import MISSING_LABEL, UNKNOWN_LABEL, number_text
+from pegsynth.schema.feature import number_text
+from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
 from pegsynth.schema.recoding import Recoding
 
 SEX = Feature("sex", categories=("Male", "Female"), missing=("", "NA"))

@@ -17,8 +17,8 @@ from pegsynth.codec.encoding import ColumnEncoder
 from pegsynth.errors import SchemaError
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.hierarchy import Hierarchy
-from pegsynth.schema.parents import ancestors, belongs_to
 from pegsynth.schema.recoding import Recoding, exact, nearest_multiple
+from pegsynth.schema.related_columns import ancestors, belongs_to
 from pegsynth.schema.toml import dumps, load, loads
 
 ICD = "code,parent,chapter\nI20,heart,IX\nI21,heart,IX\nJ10,flu,X\nJ11,flu,X\n"

@@ -9,11 +9,25 @@ import jsonschema
 import pytest
 
 from pegsynth.errors import SchemaError
-from pegsynth.schema.json_schema import json_schema
-from pegsynth.schema.keys import KEYS, PLACES, misplaced
-from pegsynth.schema.toml import loads
+from pegsynth.schema.reference import all_keys, json_schema, misplaced
+from pegsynth.schema.toml import Table, loads
 
 ROOT = Path(__file__).parents[2]
+PLACE = {
+    "File": "file",
+    "Table": "table",
+    "Panel": "panel",
+    "OneOfTwo": "tables",
+    "Feature": "features",
+    "EqualWidth": "bins",
+    "RuleTable": "rules",
+    "Analysis": "analyses",
+    "WantedTable": "tables_wanted",
+}
+KEYS = [(PLACE[kind.__name__], key) for kind, key in all_keys()]
+every_key = pytest.mark.parametrize(
+    ("place", "key"), KEYS, ids=[f"{place}.{key.name}" for place, key in KEYS]
+)
 HEADS = {"file": "", "table": "[table]\n", "features": "", "bins": "", "rules": ""}
 WARD = '[[features]]\nname = "ward"\ncategories = ["maternity", "other"]\n'
 OTHERS = (
@@ -37,24 +51,24 @@ BESIDE = {
 DATED = ("format", "resolution", "weekday", "after")
 
 
-def example(key):
+def example(place, key):
     """A whole file that holds the example of a key."""
     line = f"{key.name} = {key.example}\n"
-    if key.place == "file" and key.name == "tables":
+    if place == "file" and key.name == "tables":
         first = '{ name = "a", key = "k", features = ["sex"] }'
         second = '{ name = "b", key = "k", order = "admitted", most = 8 }'
         return f"tables = [{first}, {second}]\n{OTHERS}"
-    if key.place == "file":
+    if place == "file":
         return line + ("" if key.name == "features" else OTHERS)
-    if key.place == "table":
+    if place == "table":
         return f"[table]\n{line}{OTHERS}"
-    if key.place == "panel":
+    if place == "panel":
         lines = {"unit": '"patient"', "time": '"admitted"', "most": "4"} | {key.name: key.example}
         if key.name in ("tables", "least"):
             lines |= {"wide": "true", "tables": '["a", "b"]', "fixed": '["sex"]'}
         born = '[[features]]\nname = "birth_year"\ncategories = ["1"]\n'
         return "[panel]\n" + "".join(f"{k} = {v}\n" for k, v in lines.items()) + OTHERS + born
-    if key.place == "tables":
+    if place == "tables":
         units = {"name": '"households"', "key": '"household"', "features": '["sex"]'}
         rows = {"name": '"persons"', "key": '"household"', "order": '"admitted"', "most": "8"}
         first = key.name in units
@@ -67,13 +81,13 @@ def example(key):
             for name in ("region", "rooms", "age")
         )
         return "".join(f"[[tables]]\n{block}" for block in blocks) + OTHERS + more
-    if key.place == "rules":
+    if place == "rules":
         return f"{OTHERS}[[rules]]\n{line}{BESIDE.get(key.name, '')}"
-    if key.place in ("analyses", "tables_wanted"):
+    if place in ("analyses", "tables_wanted"):
         needed = {"analyses": 'formula = "age ~ sex"\n', "tables_wanted": 'features = ["sex"]\n'}
-        other = "" if key.name in ("formula", "features") else needed[key.place]
-        return f"{OTHERS}[[{key.place}]]\n{line}{other}"
-    if key.place == "bins":
+        other = "" if key.name in ("formula", "features") else needed[place]
+        return f"{OTHERS}[[{place}]]\n{line}{other}"
+    if place == "bins":
         inside = ", ".join((line + BESIDE[key.name]).strip().splitlines())
         return f'{OTHERS}[[features]]\nname = "x"\nkind = "numeric"\nbins = {{ {inside} }}\n'
     if key.name == "label_of":
@@ -102,18 +116,18 @@ def example(key):
     return f"{OTHERS}{age}[[features]]\n{name}{kind}{line}{values}"
 
 
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.place}.{key.name}")
-def test_every_example_is_read_and_fits_the_json_schema(key):
-    text = example(key)
-    if key.name == "rules" and key.place == "file":
+@every_key
+def test_every_example_is_read_and_fits_the_json_schema(place, key):
+    text = example(place, key)
+    if key.name == "rules" and place == "file":
         text = OTHERS + '[[rules]]\nforbid = { sex = ["m"], birth = ["yes"] }\n'
     loads(text)
     jsonschema.validate(tomllib.loads(text), json_schema())
 
 
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: f"{key.place}.{key.name}")
-def test_a_key_of_no_place_is_refused_by_both(key):
-    wrong = example(key).replace(f"{key.name} =", f"{key.name}x =")
+@every_key
+def test_a_key_of_no_place_is_refused_by_both(place, key):
+    wrong = example(place, key).replace(f"{key.name} =", f"{key.name}x =")
     with pytest.raises(SchemaError):
         loads(wrong)
     with pytest.raises(jsonschema.ValidationError):
@@ -144,8 +158,8 @@ def test_a_misplaced_key_is_told_its_place(text, words):
 
 
 def test_places_have_words():
-    assert {key.place for key in KEYS} == set(PLACES)
-    assert misplaced("zzzzzz", "table").startswith("did you mean ")
+    assert {place for place, _ in KEYS} == set(PLACE.values())
+    assert misplaced("zzzzzz", Table).startswith("did you mean ")
 
 
 def test_the_pages_are_written_by_their_tool():
@@ -156,5 +170,5 @@ def test_the_pages_are_written_by_their_tool():
         assert (ROOT / "docs" / name).read_text(encoding="utf-8") == text
     json.loads((ROOT / "docs" / "schema.schema.json").read_text(encoding="utf-8"))
     page = (ROOT / "docs" / "schema.md").read_text(encoding="utf-8")
-    assert all(f"| `{key.name}` |" in page for key in KEYS)
+    assert all(f"| `{key.name}` |" in page for _, key in KEYS)
     loads(page.partition("```toml\n")[2].partition("```")[0])

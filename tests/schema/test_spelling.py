@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pegsynth.codec.encoding import ColumnEncoder
 from pegsynth.schema import Feature
 from pegsynth.schema.dtypes import as_text
-from pegsynth.schema.number_text import spelt
-from pegsynth.schema.private_categories import candidates
+from pegsynth.schema.number_text import candidates, spelt
 
 NONE = -1
 

@@ -24,9 +24,9 @@ from pegsynth.errors import DataError, ParameterError
 from pegsynth.kernels.arrays import Codes
 from pegsynth.runtime import spare_processors, usable_processors
 from pegsynth.schema.calendar_units import TEMPORAL
-from pegsynth.schema.descriptions import DescriptionDecoder
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.related_columns import DescriptionDecoder
 from pegsynth.schema.temporal import described
 from pegsynth.tables.reader import made, run_ahead
 

@@ -24,8 +24,8 @@ from pegsynth.codec.encoding import special_number
 from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.schema.binning import as_float
 from pegsynth.schema.dtypes import polars_dtype, typed_labels
-from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
-from pegsynth.schema.missing_codes import kept_codes
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.missing_codes import UNKNOWN_LABEL, kept_codes
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.recoding import exact
 

@@ -22,7 +22,8 @@ from pegsynth.kernels.arrays import Codes
 from pegsynth.schema.calendar_units import per_day
 from pegsynth.schema.date_text import LAST_DAY, DateText, is_temporal
 from pegsynth.schema.dtypes import polars_dtype
-from pegsynth.schema.feature import UNKNOWN_LABEL, Feature
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.missing_codes import UNKNOWN_LABEL
 from pegsynth.schema.temporal import chain
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.privacy.unseen_categories import smallest_threshold
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.private_categories import candidates, with_categories
+from pegsynth.schema.number_text import candidates, with_categories
 from pegsynth.schema.schema import Schema
 
 MOST_BYTES = 1 << 26

@@ -23,8 +23,8 @@ from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.kernels.pool_loops import UInt16, grouped, shuffled, spread_within, uniforms
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.parents import ancestors
 from pegsynth.schema.recoding import RARE_LABEL, Recoding
+from pegsynth.schema.related_columns import ancestors
 
 
 def alone(categories: int) -> Int64:

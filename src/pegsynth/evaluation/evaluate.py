@@ -38,8 +38,7 @@ from pegsynth.schema.binning import quantile_edges, within_type
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText
 from pegsynth.schema.dtypes import as_text
-from pegsynth.schema.number_text import NumberText
-from pegsynth.schema.private_categories import candidates, with_categories
+from pegsynth.schema.number_text import NumberText, candidates, with_categories
 from pegsynth.schema.tally import QuantileSketch
 from pegsynth.tables.table_input import open_table
 

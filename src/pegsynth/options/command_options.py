@@ -50,8 +50,7 @@ class DraftOptions:
     force: bool = option(False, "flag", "Replace a schema that somebody has reviewed.")
 
     def __post_init__(self) -> None:
-        from pegsynth.schema.binning import MAX_BINS
-        from pegsynth.schema.feature import MOST_PRIVATE_BINS
+        from pegsynth.schema.binning import MAX_BINS, MOST_PRIVATE_BINS
 
         if self.min_count is not None:
             check_whole("min_count", self.min_count)

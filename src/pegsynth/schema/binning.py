@@ -11,12 +11,59 @@ import math
 import re
 import sys
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from fractions import Fraction
 
+from pegsynth.errors import SchemaError
+from pegsynth.schema.keys import needed, optional
+
 MAX_BINS = 100_000
+MOST_PRIVATE_BINS = 1_000
 
 _ROUND_STEPS = (Fraction(1), Fraction(2), Fraction(5, 2), Fraction(5))
 _INTEGER_TYPE = re.compile(r"(u?)int(\d+)")
+_PUBLIC = "declared public by `reviewed`"
+
+
+@dataclass(frozen=True)
+class EqualWidth:
+    """Bins of equal width, as ``bins`` of a feature states them."""
+
+    lowest: float = field(metadata=needed("0", "Lowest edge.", _PUBLIC))
+    highest: float = field(metadata=needed("100", "Highest edge.", _PUBLIC))
+    count: int | None = optional(None, "20", "How many bins.", _PUBLIC, left_out="or `width`")
+    width: float | None = optional(None, "5", "Width of each bin.", _PUBLIC, left_out="or `count`")
+
+    def __post_init__(self) -> None:
+        ends = (self.lowest, self.highest)
+        if None in ends or (self.count is None) == (self.width is None):
+            raise SchemaError("give lowest, highest and one of count and width")
+        if self.lowest >= self.highest:
+            raise SchemaError("lowest must be less than highest")
+
+    @property
+    def edges(self) -> tuple[float, ...]:
+        """The edges of the bins, at exact multiples of the width."""
+        lowest, highest = _exact(self.lowest), _exact(self.highest)
+        count = Fraction(self.count or 0)
+        if self.width is not None:
+            if self.width <= 0:
+                raise SchemaError("width must be greater than 0")
+            count = (highest - lowest) / _exact(self.width)
+            if count.denominator != 1:
+                raise SchemaError("width does not divide highest - lowest; change one of the three")
+        if not 1 <= count <= MAX_BINS:
+            raise SchemaError(f"there must be from 1 to {MAX_BINS:,} bins; change count or width")
+        step = (highest - lowest) / count
+        # Division of whole numbers rounds once, as that of fractions does, and is much faster.
+        whole = lowest.denominator * step.denominator
+        first, more = lowest.numerator * step.denominator, step.numerator * lowest.denominator
+        return tuple((first + index * more) / whole for index in range(int(count) + 1))
+
+
+def _exact(value: float) -> Fraction:
+    # Through the shortest decimal, so that steps of 0.1 give 0.3 and not 0.30000000000000004.
+    return Fraction(repr(value))
 
 
 def round_edges(lowest: float, highest: float, bins: int, *, whole: bool) -> tuple[float, ...]:

@@ -6,15 +6,12 @@ itself (R30). Times of a zone are told by its clocks; parts below the resolution
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.kernels.arrays import Int64
-from pegsynth.schema.calendar_units import SECONDS, per_day
-from pegsynth.schema.date_format import ISO, MOMENT, DateFormat, Form
+from pegsynth.schema.calendar_units import ISO, MOMENT, SECONDS, DateFormat, Form, per_day
 from pegsynth.schema.dtypes import PER_SECOND, in_zone, within_calendar
 from pegsynth.schema.feature import Feature
 
@@ -171,7 +168,7 @@ class DateText:
         return moments.cast(dtype)
 
 
-def is_temporal(dtype: Any, kind: str) -> bool:
+def is_temporal(dtype: object, kind: str) -> bool:
     """Say whether a type can hold values of a kind of feature."""
     if kind in ("date", "datetime"):
         return dtype == pl.Date or isinstance(dtype, pl.Datetime)

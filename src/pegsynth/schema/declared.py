@@ -8,41 +8,47 @@ these declarations and the schema alone.
 from __future__ import annotations
 
 import math
-import tomllib
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Literal, TypeAlias, get_args
 
 from pegsynth.errors import SchemaError
-from pegsynth.schema.entry import Entry, shown
-from pegsynth.schema.feature import number_text
+from pegsynth.schema.entry import Entry, file_text, parsed, shown
+from pegsynth.schema.keys import documented, needed, optional
 
 Family: TypeAlias = Literal["gaussian", "binomial", "poisson", "multinomial"]
 
 FAMILIES: tuple[str, ...] = get_args(Family)
 USUAL_SHARE = 0.05
+_SETTLED = "settled before data is read"
 MOST_TOGETHER = 0.6
 """The most of the budget that declared analyses and tables may take together."""
 
 
+@documented
 @dataclass(frozen=True)
 class Analysis:
-    """A regression that a release is to hold.
+    """A regression that a release is to hold; of its family with its usual link."""
 
-    Parameters
-    ----------
-    formula
-        Such as ``charge ~ age + C(sev)``.
-    family
-        Distribution of the response, as in a generalised linear model with its usual link.
-    share
-        The part of the whole budget that it gets.
-    """
-
-    formula: str
-    family: Family = "gaussian"
-    share: float = USUAL_SHARE
+    formula: str = field(
+        metadata=needed(
+            '"I(charge > 25000) ~ age + C(sev) + los"',
+            "Response and terms: a feature, `C(feature)` by its categories, a comparison `I(..)`, "
+            "`log(..)`, `I(x^2)`, `rcs(x, 1, 2, 3)` or a product `a*b`.",
+            _SETTLED,
+        )
+    )
+    family: Family = optional(
+        "gaussian", '"binomial"', "Distribution of the response.", _SETTLED, always=True
+    )
+    share: float = optional(
+        USUAL_SHARE,
+        "0.1",
+        "Part of the whole budget that the analysis gets.",
+        _SETTLED,
+        always=True,
+    )
 
     def __post_init__(self) -> None:
         if not self.formula.strip():
@@ -55,20 +61,26 @@ class Analysis:
         _check_share(f"analysis {shown(self.formula)}", self.share)
 
 
+@documented
 @dataclass(frozen=True)
 class WantedTable:
-    """A table of counts that a release is to publish, with noise.
+    """A table of counts that a release is to publish, with noise."""
 
-    Parameters
-    ----------
-    features
-        Names of its features.
-    share
-        The part of the whole budget that it gets.
-    """
-
-    features: tuple[str, ...]
-    share: float = USUAL_SHARE
+    features: tuple[str, ...] = field(
+        metadata=needed(
+            '["ward", "chapter"]',
+            "Features of the table. A survival table has time, event and group; standardised rates "
+            "area, age and event.",
+            _SETTLED,
+        )
+    )
+    share: float = optional(
+        USUAL_SHARE,
+        "0.1",
+        "Part of the whole budget that the table gets.",
+        _SETTLED,
+        always=True,
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", tuple(self.features))
@@ -117,61 +129,25 @@ def check_declared(
 def read_declared(file: Entry) -> Declared:
     """Read the declarations of a file."""
     return (
-        tuple(_analysis(n, raw) for n, raw in enumerate(_tables(file, "analyses"), start=1)),
-        tuple(_wanted(n, raw) for n, raw in enumerate(_tables(file, "tables_wanted"), start=1)),
+        tuple(
+            Entry.at(Analysis, f"analysis {number}", raw).made(Analysis)
+            for number, raw in enumerate(file.tables("analyses"), start=1)
+        ),
+        tuple(
+            Entry.at(WantedTable, f"wanted table {number}", raw).made(WantedTable)
+            for number, raw in enumerate(file.tables("tables_wanted"), start=1)
+        ),
     )
 
 
 def load_declared(path: str | Path) -> Declared:
     """Read a file of declarations alone, ``analyses.toml``."""
-    source = str(path)
+    text = file_text(path)
     try:
-        document = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
-    except FileNotFoundError:
-        raise SchemaError(f"{source}: there is no such file; check --analyses") from None
-    except (OSError, RecursionError, UnicodeDecodeError):
-        raise SchemaError(f"{source}: the file cannot be read; give a TOML file") from None
-    except ValueError as error:
-        raise SchemaError(f"{source}: not valid TOML: {error}; correct that line") from None
-    try:
-        declared = read_declared(Entry.of("the file", document, ("analyses", "tables_wanted")))
+        entry = Entry.of("the file", parsed(text), ("analyses", "tables_wanted"))
+        declared = read_declared(entry)
+        if not any(declared):
+            raise SchemaError("it declares nothing; add [[analyses]] or [[tables_wanted]]")
     except SchemaError as error:
-        raise SchemaError(f"{source}: {error}") from None
-    if not any(declared):
-        raise SchemaError(f"{source}: it declares nothing; add [[analyses]] or [[tables_wanted]]")
+        raise SchemaError(f"{path}: {error}") from None
     return declared
-
-
-def declared_blocks(
-    analyses: Sequence[Analysis], tables: Sequence[WantedTable]
-) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-    """Yield heading, keys and values of all declarations, as a file has them."""
-    for each in analyses:
-        lines: list[tuple[str, Any]] = [("formula", each.formula), ("family", each.family)]
-        yield "[[analyses]]", [*lines, ("share", number_text(each.share))]
-    for table in tables:
-        lines = [("features", table.features), ("share", number_text(table.share))]
-        yield "[[tables_wanted]]", lines
-
-
-def _tables(file: Entry, key: str) -> list[Any]:
-    tables = file.values.get(key, [])
-    if not isinstance(tables, list):
-        raise SchemaError(f"{key} must be tables headed [[{key}]], in double brackets")
-    return tables
-
-
-def _analysis(number: int, raw: Any) -> Analysis:
-    entry = Entry.at("analyses", f"analysis {number}", raw)
-    share = entry.number("share")
-    return Analysis(
-        entry.text("formula"),
-        cast(Family, entry.text("family", "gaussian")),
-        USUAL_SHARE if share is None else share,
-    )
-
-
-def _wanted(number: int, raw: Any) -> WantedTable:
-    entry = Entry.at("tables_wanted", f"wanted table {number}", raw)
-    share = entry.number("share")
-    return WantedTable(entry.texts("features"), USUAL_SHARE if share is None else share)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.keys import documented, optional
 
 SEPARATORS: tuple[str, ...] = (",", ";", "\t", "|", ":", "^", "~")
 DECIMALS: tuple[str, ...] = (".", ",")
@@ -40,20 +41,10 @@ _ENCODING_WORDS = {
 }
 
 
+@documented
 @dataclass(frozen=True)
 class Dialect:
     r"""What is declared of a table that is written as text; an empty text declares nothing.
-
-    Parameters
-    ----------
-    separator
-        What stands between fields; a tab in .tsv files and a comma elsewhere, if not said.
-    decimal
-        The decimal mark of numbers; a point, if not said.
-    thousands
-        What may stand between groups of three digits; nothing, if not said.
-    encoding
-        How characters are written; UTF-8, if not said.
 
     Examples
     --------
@@ -61,10 +52,29 @@ class Dialect:
     Dialect(separator='\t', decimal='', thousands='', encoding='windows-1252')
     """
 
-    separator: str = ""
-    decimal: str = ""
-    thousands: str = ""
-    encoding: str = ""
+    separator: str = optional(
+        "",
+        '";"',
+        "What stands between the fields of a text file.",
+        left_out="comma; tab in .tsv files",
+        choices=(*SEPARATORS, "tab"),
+    )
+    decimal: str = optional(
+        "", '","', "Decimal mark of numbers written as text.", left_out='"."', choices=DECIMALS
+    )
+    thousands: str = optional(
+        "",
+        '"\u2019"',
+        "Mark that may stand between groups of three digits.",
+        choices=THOUSANDS,
+    )
+    encoding: str = optional(
+        "",
+        '"windows-1252"',
+        "How the characters of a text file are written.",
+        left_out='"utf-8"',
+        choices=tuple(ENCODINGS),
+    )
 
     def __post_init__(self) -> None:
         for each in fields(self):

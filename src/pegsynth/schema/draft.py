@@ -4,14 +4,19 @@ In goes a table; out comes an unreviewed `Schema` that covers what was seen in i
 made by looking at the data (R10), so every feature says ``drafted_from_data`` and nothing
 that rests on it is private until a person declares it public. Notes tell the reviewer what
 to look at. The table is read in batches, once, in bounded memory.
+
+A draft that reads no row tells nothing of the data: it is made from names and declared types
+alone. What a column may hold is left to the release, which measures edges (R21) and finds
+categories (R29) and pays for both, so that nothing has to be declared public but what a person
+adds: roles, unit and rules.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -19,11 +24,19 @@ import polars as pl
 
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.schema import suggest
-from pegsynth.schema.binning import MAX_BINS, quantile_edges, round_edges, within_type
+from pegsynth.schema.binning import (
+    MAX_BINS,
+    MOST_PRIVATE_BINS,
+    quantile_edges,
+    round_edges,
+    within_type,
+)
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.feature import MOST_PRIVATE_BINS, PRIVATE, UNKNOWN_LABEL, Feature
-from pegsynth.schema.guesses import Guess, in_order
-from pegsynth.schema.missing_codes import MISSING_LABEL
+from pegsynth.schema.dtypes import polars_dtype
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.guesses import Guess, guess_of_type, in_order
+from pegsynth.schema.keys import PRIVATE
+from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (
@@ -58,6 +71,8 @@ CROWDED = 0.8
 _DROPPED = f"more than {MAX_TEXTS:,} distinct texts or nearly one per row; dropped"
 _SHARE_SKETCH = 10_000
 _PLAIN_NUMBER = re.compile(r"0|-?[1-9][0-9]*|-?(0|[1-9][0-9]*)\.[0-9]*[1-9]", re.ASCII)
+
+_TRUTH = ("false", "true")
 
 # What the schema itself calls these categories; no value is listed under either name.
 _RESERVED = (MISSING_LABEL, UNKNOWN_LABEL)
@@ -109,33 +124,12 @@ def draft(
     unit: str | None = None,
     dialect: Dialect | None = None,
 ) -> Schema:
-    """Draft a schema from a table.
+    """Draft a schema from a table; see `Schema.draft`.
 
-    Parameters
-    ----------
-    data
-        A path, a glob of paths, or a dataframe.
-    min_count
-        Values with fewer rows are not listed; None: fewer than `FEW_PEOPLE`. A feature of texts
-        or codes then has a category "other", one of numbers is measured.
-    bins
-        The most bins of a numeric feature; None: 20, or as many as a release makes of private
-        edges.
-    binning
-        ``private``: edges are not read off the data, a release measures them (R21). Or
-        ``equal-width`` bins between round numbers, or ``quantile`` bins of about equal
-        size, whose edges are values of the data.
-    unit
-        Column that names the privacy unit; it is dropped, and `rows_per_unit` stays 1
-        until a person sets it.
-    dialect
-        What is known of how a text file is written; the rest is recognised, and written into
-        the schema.
-
-    Returns
-    -------
-    Schema
-        Unreviewed, one feature per column in column order.
+    Edges of ``private`` bins are not read off the data, a release measures them (R21);
+    ``equal-width`` bins lie between round numbers, and edges of ``quantile`` bins are values of the
+    data. `rows_per_unit` stays 1 until a person sets it. What is recognised of a text file is
+    written into the schema.
 
     Raises
     ------
@@ -163,34 +157,8 @@ def draft(
             f"{table.source}: every column looks like an identifier and would be dropped; group "
             "their values into fewer categories, or write the schema by hand"
         )
-    columns = _with_suggestions(columns, tallies, look)
+    columns = suggest.with_notes(columns, look)
     return Schema(columns, unit=unit, dialect=stated_dialect(table))
-
-
-def _with_suggestions(
-    columns: Sequence[Feature], tallies: Mapping[str, ColumnTally], look: suggest.Look
-) -> tuple[Feature, ...]:
-    """Add what columns have to do with each other; of all remarks on one, the first is kept.
-
-    They come in the order of what hangs on them: who is protected, what is dropped or missing,
-    what belongs together, and roles.
-    """
-    rows = look.frame()
-    listed = {each.name: each.categories for each in columns if each.categories}
-    keys = [each.name for each in columns if each.role == "identifier" or _seems_one(each)]
-    notes = {each.name: list(each.notes) for each in columns}
-    for name, note in suggest.together(rows, listed):
-        notes[name].append(note)
-    for name, note in suggest.unit_notes(rows, keys):
-        notes[name].insert(0, note)
-    for each in columns:
-        if each.role != "identifier":
-            notes[each.name] += suggest.role_note(each.name)
-    return tuple(replace(each, notes=tuple(notes[each.name][:1])) for each in columns)
-
-
-def _seems_one(feature: Feature) -> bool:
-    return any("looks like an identifier" in note for note in feature.notes)
 
 
 def table_dialect(data: Any, stated: Dialect) -> Dialect:
@@ -269,7 +237,7 @@ def declared_types(table: TableReader) -> dict[str, str]:
     return {name: declared.get(name, "") if table.has_type(name) else "" for name in table.columns}
 
 
-def _dtype_name(dtype: Any) -> str:
+def _dtype_name(dtype: object) -> str:
     text = str(getattr(dtype, "value_type", dtype))
     if text in {"string", "large_string", "string_view"}:
         return "dictionary" if hasattr(dtype, "value_type") else "string"
@@ -285,7 +253,7 @@ def _feature(
     tally: ColumnTally, dtype: str, declared: _Declared | None, options: _Options
 ) -> Feature:
     if dtype == "bool" or (tally.rows == 0 and declared is None):
-        truth = ("false", "true") if dtype == "bool" else ()
+        truth = _TRUTH if dtype == "bool" else ()
         return _listed(tally, truth, dtype=dtype or "string")
     if declared is None and tally.dates.found is not None:
         return _dated(tally, dtype)
@@ -379,75 +347,50 @@ def _listed(
     dtype: str,
     ordered: bool = False,
 ) -> Feature:
-    nothing_else = not categories and not others
-    return Feature(
-        tally.name,
+    return _drafted(
+        tally,
+        dtype,
+        (*_like_an_identifier(tally), *_on_values(tally, frozenset(categories))),
         kind="ordinal" if ordered else "nominal",
         categories=categories,
-        missing=_missing(tally, always=nothing_else),
-        dtype=dtype,
+        missing=_missing(tally, always=not categories and not others),
         unknown="category" if others else "error",
-        drafted_from_data=True,
-        notes=(*_like_an_identifier(tally), *_on_values(tally, frozenset(categories))),
     )
 
 
 def _binned(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
-    if options.binning == "private":
-        return _measured(tally, dtype, options)
-    low, high = tally.lowest or 0.0, tally.highest or 0.0
-    quantiles = options.binning == "quantile"
-    if quantiles:
-        inner = tally.sketch.quantiles(options.bins) if tally.sketch else ()
-        edges = quantile_edges(low, inner, high, whole=_whole(tally))
-    else:
-        edges = round_edges(low, high, options.bins, whole=_whole(tally))
-    edges = within_type(edges, dtype)
-    crowded = () if quantiles else _crowded(tally, edges)
-    return Feature(
-        tally.name,
-        kind="numeric",
-        edges=edges,
-        missing=_missing(tally),
-        dtype=dtype,
-        label="quantile bins: the edges are values of the data" if quantiles else "",
-        drafted_from_data=True,
-        notes=(*_like_an_identifier(tally), *crowded),
-    )
-
-
-def _measured(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
-    """Return a numeric feature of which no edge is read off the data.
+    """Return a numeric feature; no edge of private ones is read off the data.
 
     Whether values are missing and how many decimals they have is, and is suggested.
     """
-    edges: Any = PRIVATE
-    return Feature(
-        tally.name,
-        kind="numeric",
-        edges=edges,
-        bins=options.stated_bins,
-        missing=_missing(tally),
-        dtype=dtype,
-        decimals=None if dtype.startswith(("int", "uint")) else tally.decimals,
-        drafted_from_data=True,
-        notes=_like_an_identifier(tally),
-    )
+    alike = _like_an_identifier(tally)
+    if options.binning == "private":
+        decimals = None if dtype.startswith(("int", "uint")) else tally.decimals
+        bins = options.stated_bins
+        return _drafted(
+            tally, dtype, alike, kind="numeric", edges=PRIVATE, bins=bins, decimals=decimals
+        )
+    low, high, whole = tally.lowest or 0.0, tally.highest or 0.0, _whole(tally)
+    if options.binning == "quantile":
+        inner = tally.sketch.quantiles(options.bins) if tally.sketch else ()
+        edges = within_type(quantile_edges(low, inner, high, whole=whole), dtype)
+        label = "quantile bins: the edges are values of the data"
+        return _drafted(tally, dtype, alike, kind="numeric", edges=edges, label=label)
+    edges = within_type(round_edges(low, high, options.bins, whole=whole), dtype)
+    return _drafted(tally, dtype, (*alike, *_crowded(tally, edges)), kind="numeric", edges=edges)
 
 
 def _dated(tally: ColumnTally, dtype: str) -> Feature:
     """Return a feature of dates or times; its edges are measured, not read off the data."""
     found = tally.dates.found or Guess("date")
-    return Feature(
-        tally.name,
-        kind=found.kind,  # type: ignore[arg-type]
-        edges=PRIVATE,  # type: ignore[arg-type]
-        format=found.format,
-        missing=_missing(tally),
-        dtype=dtype or "string",
-        drafted_from_data=True,
-        notes=("; ".join(tally.dates.notes),) if tally.dates.notes else (),
-    )
+    notes = ("; ".join(tally.dates.notes),) if tally.dates.notes else ()
+    said: dict[str, Any] = {"kind": found.kind, "edges": PRIVATE, "format": found.format}
+    return _drafted(tally, dtype or "string", notes, **said)
+
+
+def _drafted(tally: ColumnTally, dtype: str, notes: tuple[str, ...], **said: Any) -> Feature:
+    missing = {"missing": _missing(tally), **said}
+    return Feature(tally.name, dtype=dtype, drafted_from_data=True, notes=notes, **missing)
 
 
 def _on_values(tally: ColumnTally, listed: frozenset[str]) -> tuple[str, ...]:
@@ -488,3 +431,58 @@ def _missing(tally: ColumnTally, *, always: bool = False) -> tuple[str, ...]:
     if not (tally.has_missing or always):
         return ()
     return TYPED_MISSING if tally.typed else FILE_MISSING
+
+
+def draft_private(
+    data: Any,
+    *,
+    unit: str | None = None,
+    dialect: Dialect | None = None,
+    types: Mapping[str, str] | None = None,
+) -> Schema:
+    """Draft a schema without reading a row; see `Schema.draft`.
+
+    `dialect` says how a text file is written, where that is not usual; nothing is recognised.
+    """
+    with opened(data, dialect=dialect or Dialect()) as table:
+        stated = dict(types or {})
+        for name in (*stated, *((unit,) if unit is not None else ())):
+            if name not in table.columns:
+                raise SchemaError(f"{table.source}: there is no column {name!r}")
+        declared = declared_types(table)
+        columns = tuple(
+            unit_column(name)
+            if name == unit
+            else _undrafted(
+                table, name, stated.get(name, declared[name]), declared=name not in stated
+            )
+            for name in table.columns
+        )
+        return Schema(columns, unit=unit, dialect=stated_dialect(table))
+
+
+def _undrafted(table: TableReader, name: str, dtype: str, *, declared: bool) -> Feature:
+    known = polars_dtype(dtype)
+    if dtype and known is None and not declared:
+        raise SchemaError(
+            f"column {name!r}: the type {dtype!r} is not known; write an Arrow type such as int64, "
+            "double, string or bool"
+        )
+    typed = table.has_type(name)
+    # What is no number, or neither true nor false, must not refuse a table: that would tell.
+    elsewhere = "error" if typed else "category"
+    if dtype == "bool":
+        said: dict[str, Any] = {"categories": _TRUTH, "unknown": elsewhere}
+    elif known is not None and known.is_numeric():
+        said = {"kind": "numeric", "edges": PRIVATE, "unknown": elsewhere}
+    elif known is not None and (dated := guess_of_type(known)) is not None:
+        said = {"kind": dated.kind, "edges": PRIVATE, "unknown": elsewhere}
+    else:
+        said = {"categories": PRIVATE}
+    return Feature(
+        name,
+        missing=TYPED_MISSING if typed else FILE_MISSING,
+        dtype=dtype or "string",
+        notes=suggest.role_note(name),
+        **said,
+    )

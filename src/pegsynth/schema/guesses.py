@@ -20,9 +20,10 @@ from itertools import pairwise
 
 import polars as pl
 
-from pegsynth.schema.date_format import OFFSET
+from pegsynth.schema.calendar_units import OFFSET
 from pegsynth.schema.date_text import DateText
-from pegsynth.schema.feature import PRIVATE, Feature
+from pegsynth.schema.feature import Feature
+from pegsynth.schema.keys import PRIVATE
 
 LEAST_ON_A_SCALE = 3
 MOST_BESIDE = 1

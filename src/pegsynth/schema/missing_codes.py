@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pegsynth.errors import SchemaError
-
 if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature
 
 MISSING_LABEL = "(missing)"
+UNKNOWN_LABEL = "(other)"
 
 
 def missing_count(feature: Feature) -> int:
@@ -51,19 +50,3 @@ def kept_codes(feature: Feature) -> dict[int, str]:
         return {}
     pairs = zip(missing_codes(feature), feature.missing, strict=True)
     return {code: text for code, text in pairs if text.strip()}
-
-
-def check_kept_codes(feature: Feature) -> None:
-    """Refuse to keep codes apart that are not there, or are there twice."""
-    if not isinstance(feature.keep_missing_codes, bool):
-        raise SchemaError(f"feature {feature.name!r}: keep_missing_codes is true or false")
-    if not feature.keep_missing_codes:
-        return
-    if not feature.missing:
-        raise SchemaError(
-            f"feature {feature.name!r}: keep_missing_codes goes with missing; list the codes there"
-        )
-    if len({text.strip() for text in feature.missing}) < len(feature.missing):
-        raise SchemaError(
-            f"feature {feature.name!r}: a missing code is listed twice; list each once"
-        )

@@ -9,21 +9,24 @@ Texts that spell the same category: 1.0 is 1, and TRUE is true.
 Programs write the codes of one column differently: a column of doubles comes out of them as
 ``1.0`` where the schema lists ``1``. The schema decides what a category is called; a text that it
 does not list is looked up by its spelling. What that is depends on the text and the schema
-alone (R30).
+alone (R30). A nominal feature whose categories are private has none but the special ones before a
+release finds them (R29); afterwards they stand in text order, and every other value is "(other)".
 """
 
 from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import polars as pl
 
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.dtypes import as_text
+from pegsynth.schema.dtypes import as_text, in_zone
 from pegsynth.schema.feature import Feature
+from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
 
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
 
@@ -131,3 +134,40 @@ def spelt(texts: pl.Series, feature: Feature, *, truth: bool) -> pl.Series:
     if truth and numbers:
         texts = texts.replace(["0", "1"], TRUTH)
     return texts
+
+
+# The apostrophe that keeps spreadsheets from running a text as a formula is not part of it.
+PROTECTED = r"^'([=+\-@\t\r])"
+
+
+def candidates(values: pl.Series, feature: Feature) -> pl.Series:
+    """Return the text that each value would be found under; null where it can be none.
+
+    What a value becomes depends on that value alone (R30). Missing values, those that mean
+    "not applicable", and the names of special categories are no candidates.
+    """
+    # As the encoder looks texts up: without what CSV puts before formulas, in one spelling.
+    text = as_text(in_zone(values, feature.dtype)).str.replace(PROTECTED, "$1")
+    if not values.dtype.is_numeric():
+        text = spelt(text, feature, truth=feature.dtype == "bool")
+    stripped = text.str.strip_chars()
+    taken = special_texts(feature)
+    lost = (stripped == "") | stripped.is_in(taken) | text.is_in(taken)
+    return text.set(lost.fill_null(value=True), None)
+
+
+def special_texts(feature: Feature) -> list[str]:
+    """Return the texts that mean something else than a category of their own."""
+    stripped = (text.strip() for text in feature.missing)
+    reserved = (MISSING_LABEL, UNKNOWN_LABEL, *special_labels(feature))
+    return [*reserved, *feature.not_applicable, *feature.missing, *stripped]
+
+
+def special_labels(feature: Feature) -> tuple[str, ...]:
+    """Return the labels that a feature has besides its categories."""
+    return feature.labels[feature.bin_count :]
+
+
+def with_categories(feature: Feature, found: Iterable[str]) -> Feature:
+    """Return the feature with the categories that were found, in text order."""
+    return replace(feature, private_categories=False, categories=tuple(sorted(set(found))))

@@ -2,18 +2,25 @@
 
 A panel has several rows for a unit. They are folded into one wide row (R24): fixed features once,
 every other feature once for each position, and how many rows there are. `wide_schema` makes the
-codebook of that table, and `panels/` folds and unfolds rows.
+codebook of that table, and `codec/` folds and unfolds rows.
+
+What no unit of a folded panel can be are rules that follow from the schema alone (R18): a unit
+with n rows has every feature at the first n positions and none at the others, so there are no gaps
+and nothing is absent alone. Rows without a known time come last, and a time that has categories
+does not run backwards; one that is a number or a date is counted from the row before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.calendar_units import TEMPORAL
+from pegsynth.schema.keys import PRIVATE, documented, needed, optional
+from pegsynth.schema.rules import Rule
 
 if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature
@@ -21,51 +28,79 @@ if TYPE_CHECKING:
 ABSENT = "(none)"
 """What a feature is at a position that a unit has no row for."""
 MOST_POSITIONS = 64
-PRIVATE = "private"
 POOLED, FOLDED = "pooled", "folded"
 MOST_FOLDED = 12
 """Above as many rows of a unit a release measures transitions pooled over positions (R24)."""
 _DATED = ("date", "datetime")
+_UNIT = "neighbours differ in all rows of one unit: assumption `unit-column`"
+_ORDER = "rows of a unit are ordered by its own values alone"
 
 
+@documented
 @dataclass(frozen=True)
 class Panel:
     """How the rows of a unit belong together.
 
-    Parameters
-    ----------
-    unit
-        Column that names the unit, whom the guarantee protects as a whole.
-    time
-        Feature that the rows of a unit are in the order of.
-    most
-        The most rows of a unit that count; public, never observed.
-    fixed
-        Features that are the same in all rows of a unit.
-    gaps
-        Edges of the bins of the time between one row and the next, in units of the time;
-        "private": a release measures them; empty: by the edges of the time.
-    wide
-        Whether the features are those of the folded table.
-    tables
-        Names of two tables, where units and their rows have one each: the fixed features are
-        those of the first, and `unit` is the key in both.
-    least
-        The fewest rows of a unit; 0 in two tables where a unit may have none.
-    transitions
-        "pooled": a release of blocks measures how one row leads to the next in one table for all
-        positions; "folded": every position has features of its own; empty: by `most`.
+    Of two tables the first holds the fixed features, and `unit` is the key in both.
     """
 
-    unit: str
-    time: str
-    most: int
-    fixed: tuple[str, ...] = ()
-    gaps: tuple[float, ...] | str = ()
-    wide: bool = False
-    tables: tuple[str, str] | None = None
-    least: int = 1
-    transitions: str = ""
+    unit: str = field(
+        metadata=needed(
+            '"patient"',
+            "Column that names whom the guarantee protects; it is written with new numbers.",
+            _UNIT,
+        )
+    )
+    time: str = field(
+        metadata=needed(
+            '"admitted"',
+            "Feature that the rows of a unit are in the order of: a date, a number, or ordinal.",
+            _ORDER,
+        )
+    )
+    most: int = field(
+        metadata=needed(
+            "4",
+            "The most rows of a unit that count; later ones are left out.",
+            "assumption `panel`; never the observed maximum. The price does not grow with it",
+        )
+    )
+    fixed: tuple[str, ...] = optional(
+        (),
+        '["sex", "birth_year"]',
+        "Features that are the same in all rows of a unit. Where they are not, the first known one "
+        "counts.",
+        "assumption `panel`",
+    )
+    gaps: tuple[float, ...] | str = optional(
+        (),
+        "[0, 1, 7, 30, 365]",
+        "Edges of the time from one row to the next, in units of the time.",
+        "declared public by `reviewed`. Private ones are paid for",
+        form="gaps",
+        left_out="as the edges of the time",
+    )
+    transitions: str = optional(
+        "",
+        '"pooled"',
+        "How one row leads to the next: measured at every position by itself, or in one table for "
+        "all positions ([panels.md](panels.md#many-rows)).",
+        "folded, a unit costs what one row costs; pooled, `most - 1` rows in that table. Both are "
+        "recorded and add up to the stated budget",
+        left_out="`pooled` above twelve rows, with `pegs-once`",
+        choices=(POOLED, FOLDED),
+    )
+    wide: bool = optional(
+        False, "true", "Whether the features are those of the folded table, as in model files."
+    )
+    tables: tuple[str, str] | None = optional(
+        None,
+        '["households", "persons"]',
+        "The two tables that a folded one comes from, as in model files.",
+        form="texts",
+        left_out="one table",
+    )
+    least: int = optional(1, "0", "The fewest rows of a unit of two tables, as in model files.")
 
     def __post_init__(self) -> None:
         for key in ("unit", "time"):
@@ -139,6 +174,41 @@ class Panel:
         return tuple(name.removesuffix("_1") for name in first)
 
 
+@dataclass(frozen=True)
+class OneOfTwo:
+    """One of two tables, as ``[[tables]]`` states it: units first, then their rows."""
+
+    name: str = field(metadata=needed('"households"', "What the table is called in output."))
+    key: str = field(
+        metadata=needed(
+            '"household"',
+            "Column that both tables have: whose a row is. It is written with new numbers.",
+            "neighbours differ in one unit of the first table with all its rows of the second",
+        )
+    )
+    features: tuple[str, ...] = optional(
+        (),
+        '["region", "rooms"]',
+        "Features of the first table; all others are those of the second.",
+        left_out="first table: needed",
+    )
+    order: str = optional(
+        "",
+        '"age"',
+        "Feature that the rows of a unit are in the order of.",
+        _ORDER,
+        left_out="second table: needed",
+    )
+    most: int = optional(
+        0,
+        "8",
+        "The most rows of a unit that count.",
+        "assumption `panel`; never the observed maximum",
+        left_out="second table: needed",
+    )
+    least: int = optional(1, "0", "The fewest rows of a unit: 0 where it may have none.", "public")
+
+
 def check_panel(panel: Panel, columns: Sequence[Feature]) -> None:
     """Refuse a panel whose columns are not there, or whose time has no order."""
     by_name = {column.name: column for column in columns}
@@ -171,3 +241,56 @@ def check_panel(panel: Panel, columns: Sequence[Feature]) -> None:
 
 def _error(what: str) -> SchemaError:
     return SchemaError(f"[panel]: {what}")
+
+
+def structural_rules(panel: Panel, features: Sequence[Feature]) -> tuple[Rule, ...]:
+    """Return the rules of a folded panel, as far as its categories are known."""
+    places = {feature.name: place for place, feature in enumerate(features)}
+    if panel.count not in places:
+        return ()
+    return (*_presence(panel, features, places), *_order(panel, features, places))
+
+
+def _presence(panel: Panel, features: Sequence[Feature], places: dict[str, int]) -> Iterator[Rule]:
+    count = places[panel.count]
+    for position in panel.positions:
+        if panel.sure(position):
+            continue
+        without = list(range(position - panel.least))
+        reaches = list(range(position - panel.least, panel.most - panel.least + 1))
+        for name in panel.changing(places):
+            feature = features[places[panel.at(name, position)]]
+            absent = feature.not_applicable_code
+            if absent is None:
+                continue
+            place = places[feature.name]
+            yield _rule({count: reaches, place: [absent]}, f"{feature.name} is there")
+            present = [code for code in range(feature.category_count) if code != absent]
+            if present:
+                yield _rule({count: without, place: present}, f"{feature.name} is not there")
+
+
+def _order(panel: Panel, features: Sequence[Feature], places: dict[str, int]) -> Iterator[Rule]:
+    for position in panel.positions[:-1]:
+        first = features[places[panel.at(panel.time, position)]]
+        second = features[places[panel.at(panel.time, position + 1)]]
+        here, there = places[first.name], places[second.name]
+        known = list(range(second.bin_count))
+        unknown = [
+            code
+            for code in range(first.bin_count, first.category_count)
+            if code != first.not_applicable_code
+        ]
+        if unknown and known:
+            yield _rule({here: unknown, there: known}, f"{second.name} follows a known time")
+        if not first.binned:
+            for code in range(1, first.bin_count):
+                yield _rule({here: [code], there: known[:code]}, f"{second.name} is not before")
+
+
+def _rule(forbidden: dict[int, list[int]], label: str) -> Rule:
+    return Rule(
+        tuple((place, frozenset(codes)) for place, codes in forbidden.items()),
+        f"panel: {label}",
+        structural=True,
+    )

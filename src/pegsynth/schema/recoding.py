@@ -19,6 +19,7 @@ import numpy as np
 from pegsynth.errors import SchemaError
 from pegsynth.kernels.arrays import Float64
 from pegsynth.schema.hierarchy import Hierarchy
+from pegsynth.schema.keys import documented, optional
 
 PAID: Final = "paid"
 RARE_LABEL: Final = "(rare)"
@@ -29,34 +30,49 @@ _WHY: Final = (
 _NUMBERS: Final = ("top", "bottom", "round")
 
 
+_RECODED = "public, applied row by row: assumption `public-recodings` (R31)"
+
+
+@documented
 @dataclass(frozen=True)
 class Recoding:
-    """Public rules for the values of one feature.
+    """Public rules for the values of one feature."""
 
-    Parameters
-    ----------
-    top, bottom
-        Numbers above and below count as these.
-    round
-        Numbers become the nearest multiple of this one, the upper of two as near.
-    groups
-        Names, each with the values that become it.
-    hierarchy
-        What codes belong to.
-    level
-        How many steps of the hierarchy codes go up; at 0 they stay, and the hierarchy says which
-        of them are alike.
-    rare
-        ``paid``: categories whose noisy count is small become one.
-    """
-
-    top: float | None = None
-    bottom: float | None = None
-    round: float | None = None
-    groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    hierarchy: Hierarchy | None = None
-    level: int = 1
-    rare: str | None = None
+    top: float | None = optional(None, "90", "Numbers above count as this one.", _RECODED)
+    bottom: float | None = optional(None, "0", "Numbers below count as this one.", _RECODED)
+    round: float | None = optional(
+        None, "5", "Numbers become the nearest multiple of this one.", _RECODED
+    )
+    groups: tuple[tuple[str, tuple[str, ...]], ...] = optional(
+        (),
+        '{ heart = ["I20", "I21"] }',
+        "Categories by name, each with the values that become it; others stay as they are.",
+        _RECODED,
+        form="groups",
+    )
+    hierarchy: Hierarchy | None = optional(
+        None,
+        '"prefix:3"',
+        "What codes belong to: a CSV file beside the schema (code, parent, its parent ..), "
+        "the first characters of a code, or a table of parents "
+        "([recodings.md](recodings.md)).",
+        _RECODED,
+        form="hierarchy",
+    )
+    level: int = optional(
+        1,
+        "0",
+        "How many steps of the hierarchy codes go up. At 0 they stay: the hierarchy says which are "
+        "alike, and to which category of `parent` they belong.",
+        _RECODED,
+    )
+    rare: str | None = optional(
+        None,
+        '"paid"',
+        'Categories with a small noisy count become one, "(rare)".',
+        "the noisy counts are paid for; true counts are refused (R31)",
+        choices=(PAID,),
+    )
 
     def __post_init__(self) -> None:
         groups: Any = self.groups
@@ -224,7 +240,7 @@ class Recoding:
         return ", ".join(parts)
 
 
-def check_public_number(key: str, value: Any) -> None:
+def check_public_number(key: str, value: object) -> None:
     """Refuse what is no number that can be public, with the reason."""
     if value is None:
         return
@@ -239,7 +255,7 @@ def check_public_number(key: str, value: Any) -> None:
         raise SchemaError(f"{key} must be a finite number")
 
 
-def check_paid(value: Any) -> None:
+def check_paid(value: object) -> None:
     """Refuse to merge rare categories by anything but counts that were paid for."""
     if value is not None and value != PAID:
         raise SchemaError(
@@ -248,28 +264,40 @@ def check_paid(value: Any) -> None:
         )
 
 
-def refused_filling(key: str) -> SchemaError:
-    """Say why missing values cannot be filled by what is usual in the table."""
-    return SchemaError(
-        f"{key} cannot be filled by what the table holds, such as its mode: {_WHY}; list the texts "
-        'that mean missing, as missing = [""], and fill the synthetic rows afterwards'
-    )
+_FILLED = (
+    "{key} cannot be filled by what the table holds, such as its mode: {why}; list the texts that "
+    'mean missing, as missing = [""], and fill the synthetic rows afterwards'
+)
+_SUPPRESSED = (
+    "{key}: rows that are rare cannot be suppressed before counting: {why}; use pegs release --k, "
+    "which suppresses in the synthetic rows"
+)
+_GROUPED = (
+    "{key}: categories cannot be grouped by how many rows they have: {why}; write rare = "
+    '"paid", or list groups'
+)
+_REFUSED = {
+    **dict.fromkeys(("fill", "impute", "fill_missing", "default"), _FILLED),
+    **dict.fromkeys(("k", "k_anonymity", "suppress", "suppress_below"), _SUPPRESSED),
+    **dict.fromkeys(("min_count", "least", "group_below", "threshold"), _GROUPED),
+}
+"""Keys of recodings that would look at the table, and what to do instead."""
 
 
-def refused_suppression(key: str) -> SchemaError:
-    """Say why rows cannot be suppressed by how many are alike."""
-    return SchemaError(
-        f"{key}: rows that are rare cannot be suppressed before counting: {_WHY}; use pegs release "
-        "--k, which suppresses in the synthetic rows"
-    )
-
-
-def refused_grouping(key: str) -> SchemaError:
-    """Say why categories cannot be grouped by true counts."""
-    return SchemaError(
-        f"{key}: categories cannot be grouped by how many rows they have: {_WHY}; write rare = "
-        '"paid", or list groups'
-    )
+def refuse_by_data(raw: Mapping[str, object]) -> None:
+    """Refuse what a feature of a file says if it would depend on other rows, and say why."""
+    reasons = {key: reason for key, reason in _REFUSED.items() if key in raw}
+    if raw.get("missing") in ("mode", "mean", "median", "most frequent"):
+        reasons["missing"] = _FILLED
+    if isinstance(raw.get("groups"), str | int | float):
+        reasons["groups"] = _GROUPED
+    if reasons:
+        key, reason = next(iter(reasons.items()))
+        raise SchemaError(reason.format(key=key, why=_WHY))
+    for key in _NUMBERS:
+        if isinstance(raw.get(key), str):
+            check_public_number(key, raw[key])
+    check_paid(raw.get("rare"))
 
 
 def exact(value: float) -> Fraction:

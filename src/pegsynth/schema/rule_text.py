@@ -22,22 +22,69 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.calendar_units import moment
 from pegsynth.schema.entry import Entry, shown
 from pegsynth.schema.feature import Feature
+from pegsynth.schema.keys import optional
 from pegsynth.schema.missing_codes import missing_code_of
 from pegsynth.schema.rules import NamedRule, Rule
-from pegsynth.schema.section_toml import read_bound
 from pegsynth.schema.temporal import chain
 
+_PUBLIC = "assumption `public-rules`"
 _RANGE_KEYS = ("at_least", "below")
 _DEEPEST_NAME = 32
 
 
-def read_rules(tables: Sequence[Any], features: Sequence[Feature]) -> tuple[Rule, ...]:
+@dataclass(frozen=True)
+class RuleTable:
+    """A rule as ``[[rules]]`` states it, in one of three forms."""
+
+    label: str = optional("", '"no births by men"', "What messages call the rule.")
+    forbid: Any = optional(
+        None,
+        '{ sex = ["m"], birth = ["yes"] }',
+        "Categories that cannot occur together; a range is `{ at_least = 18, below = 65 }`.",
+        _PUBLIC,
+        form="table",
+        left_out="or `when`",
+    )
+    when: Any = optional(
+        None,
+        '{ ward = ["maternity"] }',
+        "Where this holds ..",
+        _PUBLIC,
+        form="table",
+        left_out="with `allow_only`",
+    )
+    allow_only: Any = optional(
+        None,
+        '{ sex = ["f"] }',
+        ".. no other category of these features can occur.",
+        _PUBLIC,
+        form="table",
+        left_out="with `when`",
+    )
+    order: tuple[str, ...] = optional(
+        (),
+        '["admitted", "discharged"]',
+        "None of these features is above the next; where bins overlap use `after`.",
+        _PUBLIC,
+        left_out="or `forbid`",
+    )
+    drafted_from_data: bool = optional(
+        False,
+        "true",
+        "A program found that the combination never occurs. Leave it as it is.",
+        "listed in the ledger: a person declared the rule public afterwards",
+    )
+
+
+def read_rules(tables: Sequence[object], features: Sequence[Feature]) -> tuple[Rule, ...]:
     """Turn the ``[[rules]]`` tables into rules over feature indices and codes."""
     positions = {feature.name: index for index, feature in enumerate(features)}
     return tuple(
@@ -74,16 +121,17 @@ def said(rule: Rule, features: Sequence[Feature]) -> str:
     return " and ".join(f"{n} in {', '.join(v)}" for n, v in rule_labels(rule, features).items())
 
 
-def _entry(number: int, table: Any) -> Entry:
+def _entry(number: int, table: object) -> Entry:
     label = table.get("label") if isinstance(table, dict) else None
     name = f"rule {shown(label)}" if isinstance(label, str) and label else f"rule {number}"
-    return Entry.at("rules", name, table)
+    return Entry.at(RuleTable, name, table)
 
 
 def _read_rule(
     entry: Entry, positions: Mapping[str, int], features: Sequence[Feature]
 ) -> Iterable[Rule]:
-    label, drafted = entry.text("label"), entry.flag("drafted_from_data")
+    stated = entry.made(RuleTable)
+    label, drafted = stated.label, stated.drafted_from_data
     given = set(entry.values) - {"label", "drafted_from_data"}
     if given == {"forbid"}:
         codes = _read_codes(entry, "forbid", positions, features)
@@ -156,7 +204,7 @@ def _flatten(
             yield from _flatten(entry, value, positions, name + ".")
 
 
-def _codes(entry: Entry, feature: Feature, value: Any) -> tuple[int, ...]:
+def _codes(entry: Entry, feature: Feature, value: object) -> tuple[int, ...]:
     where = f"{entry.where}, feature {feature.name!r}"
     if isinstance(value, dict) and feature.private_edges:
         raise SchemaError(
@@ -193,7 +241,7 @@ def _listed_codes(entry: Entry, feature: Feature) -> tuple[int, ...]:
 
 
 def _range_codes(entry: Entry, feature: Feature) -> tuple[int, ...]:
-    low, high = (read_bound(entry, feature, key) for key in _RANGE_KEYS)
+    low, high = (_read_bound(entry, feature, key) for key in _RANGE_KEYS)
     if low is None and high is None:
         raise entry.error("a range needs at_least, below or both")
     if feature.binned:
@@ -203,6 +251,16 @@ def _range_codes(entry: Entry, feature: Feature) -> tuple[int, ...]:
     if not codes:
         raise entry.error("the range holds no category; at_least must lie under below")
     return codes
+
+
+def _read_bound(entry: Entry, feature: Feature, key: str) -> float | None:
+    """Read one end of a range of a feature: a date where it has dates, else a number."""
+    if not feature.calendar or key not in entry.values:
+        return entry.number(key)
+    try:
+        return moment(feature.kind, feature.resolution, entry.values[key])
+    except ValueError as error:
+        raise entry.error(f"{key} {error}") from None
 
 
 def _bins_between(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -18,16 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import SchemaError
+from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.declared import Analysis, WantedTable, check_declared
-from pegsynth.schema.descriptions import check_descriptions
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.feature import PRIVATE, Feature, category_counts
-from pegsynth.schema.panel import Panel, check_panel
-from pegsynth.schema.panel_rules import structural_rules
-from pegsynth.schema.parents import check_parents, check_ruled_features
+from pegsynth.schema.feature import Feature, category_counts
+from pegsynth.schema.keys import PRIVATE, keys_of
+from pegsynth.schema.panel import Panel, check_panel, structural_rules
+from pegsynth.schema.related_columns import check_descriptions, check_parents, check_ruled_features
 from pegsynth.schema.rule_text import resolved, rule_labels
 from pegsynth.schema.rules import NamedRule, Rule
-from pegsynth.schema.temporal import check_order, cleared
+from pegsynth.schema.temporal import check_order
 
 _DECLARED = (
     *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
@@ -38,16 +38,6 @@ _DECLARED = (
 
 
 _LISTED = ("nominal", "ordinal")
-_NO_EDGES: dict[str, Any] = {
-    **{"edges": (), "private_edges": False, "lowest": None, "highest": None, "bins": None},
-    **{"decimals": None, "inside": None},
-}
-_NO_CATEGORIES: dict[str, Any] = {
-    "categories": (),
-    "private_categories": False,
-    "shares": (),
-    "value_labels": (),
-}
 
 
 @dataclass(frozen=True)
@@ -95,13 +85,9 @@ class Schema:
         if any(isinstance(rule, NamedRule) for rule in self.rules):
             object.__setattr__(self, "rules", resolved(self.rules, self.features))
         names = [column.name for column in self.columns]
-        twice = (
-            {name for name in names if names.count(name) > 1}
-            if len(set(names)) < len(names)
-            else ()
-        )
-        if twice:
-            raise SchemaError(f"feature {min(twice)!r} is described twice")
+        if len(set(names)) < len(names):
+            twice = min(name for name in names if names.count(name) > 1)
+            raise SchemaError(f"feature {twice!r} is described twice")
         if not self.features:
             raise SchemaError("the schema has no feature left to synthesize")
         if self.rows_per_unit < 1:
@@ -202,8 +188,7 @@ class Schema:
         unknown = [key for key in changes if key not in Feature.__dataclass_fields__]
         if unknown:
             raise SchemaError(f"a feature has no property {unknown[0]!r}")
-        changes = _of_another_kind(old, changes) | changes
-        new = replace(old, **cleared(old, changes), **changes)
+        new = replace(old, **(_following(old, changes) | changes))
         changed = self.with_columns(new if column is old else column for column in self.columns)
         same = all(getattr(old, key) == getattr(new, key) for key in _DECLARED)
         return replace(changed, reviewed=self.reviewed and same)
@@ -382,8 +367,7 @@ class Schema:
             With `private`: Arrow types of columns that the table does not declare.
         """
         from pegsynth.runtime import check_threads
-        from pegsynth.schema.draft import draft
-        from pegsynth.schema.draft_private import draft_private
+        from pegsynth.schema.draft import draft, draft_private
 
         check_threads()
         if private:
@@ -393,26 +377,31 @@ class Schema:
         )
 
 
-def _of_another_kind(old: Feature, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _following(old: Feature, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return what follows from the changes of a feature, where it is not stated."""
-    follows: dict[str, Any] = {}
     edges, categories = changes.get("edges"), changes.get("categories")
+    kind = changes.get("kind", old.kind)
+    if "kind" not in changes and edges and not old.binned:
+        kind = "numeric"
+    elif "kind" not in changes and categories and old.binned:
+        kind = "nominal"
+    follows = {"kind": kind}
     if old.dropped and (edges or categories):
         follows["role"] = "other"
-    was_listed = old.kind in _LISTED
-    kind = changes.get("kind", old.kind)
-    if "kind" not in changes and edges and was_listed:
-        kind = "numeric"
-    elif "kind" not in changes and categories and not was_listed:
-        kind = "nominal"
-    if kind in _LISTED and not was_listed:
-        follows |= {"kind": kind, **_NO_EDGES}
-    elif kind not in _LISTED and was_listed:
-        follows |= {"kind": kind, "unknown": "error", **_NO_CATEGORIES}
+    lost = {
+        key.name
+        for key in keys_of(Feature)
+        if key.of and (kind not in key.of or (key.of == TEMPORAL and kind != old.kind))
+    }
+    listed = kind in _LISTED
+    if listed and old.binned:
+        lost |= {"edges", "private_edges"}
+    elif not listed and not old.binned:
+        lost |= {"categories", "private_categories", "unknown", "shares", "value_labels"}
     # What is listed now takes the place of what was, or will be, measured or found.
     if edges is not None and not isinstance(edges, str) and tuple(edges) != old.edges:
-        measured = ("private_edges", "lowest", "highest", "bins")
-        follows |= {key: _NO_EDGES[key] for key in measured}
+        lost |= {"private_edges", "lowest", "highest", "bins"}
     if categories and not isinstance(categories, str):
-        follows["private_categories"] = False
-    return follows
+        lost.add("private_categories")
+    defaults = {each.name: each.default for each in fields(Feature)}
+    return follows | {name: defaults[name] for name in lost}

@@ -11,11 +11,12 @@ import itertools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from pegsynth.schema.dtypes import unit_text
+from pegsynth.schema.feature import Feature
 from pegsynth.schema.tally import FEW_PEOPLE
 
 LOOKED_AT = 200_000
@@ -158,6 +159,30 @@ class Look:
         """Return the rows, every value as text."""
         frame = pl.concat(self._frames, how="vertical_relaxed") if self._frames else pl.DataFrame()
         return frame.select(unit_text(series) for series in frame)
+
+
+def with_notes(columns: Sequence[Feature], look: Look) -> tuple[Feature, ...]:
+    """Add what columns have to do with each other; of all remarks on one, the first is kept.
+
+    They come in the order of what hangs on them: who is protected, what is dropped or missing,
+    what belongs together, and roles.
+    """
+    rows = look.frame()
+    listed = {each.name: each.categories for each in columns if each.categories}
+    keys = [each.name for each in columns if each.role == "identifier" or _seems_one(each)]
+    notes = {each.name: list(each.notes) for each in columns}
+    for name, note in together(rows, listed):
+        notes[name].append(note)
+    for name, note in unit_notes(rows, keys):
+        notes[name].insert(0, note)
+    for each in columns:
+        if each.role != "identifier":
+            notes[each.name] += role_note(each.name)
+    return tuple(replace(each, notes=tuple(notes[each.name][:1])) for each in columns)
+
+
+def _seems_one(feature: Feature) -> bool:
+    return any("looks like an identifier" in note for note in feature.notes)
 
 
 def together(look: pl.DataFrame, listed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:

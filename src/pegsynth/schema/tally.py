@@ -15,7 +15,7 @@ import polars as pl
 
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.guesses import DateGuess
-from pegsynth.schema.number_text import NumberText
+from pegsynth.schema.number_text import PROTECTED, NumberText
 
 TEXTS = pl.Schema({"value": pl.String, "count": pl.UInt64})
 FEW_ROWS = 20
@@ -30,8 +30,6 @@ MAX_HASHES = 4_096
 FILE_MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "?")
 TYPED_MISSING = ("",)
 
-# The apostrophe that keeps spreadsheets from running a text as a formula is not part of it.
-_PROTECTED = r"^'([=+\-@\t\r])"
 _INTEGER = r"^(?:0|-?[1-9][0-9]*)$"
 _WHOLE_DECIMAL = r"^(?:0|-?[1-9][0-9]{0,14})\.0+$"
 _DECIMALS = r"^-?[0-9]*(?:\.([0-9]*?)0*)?$"
@@ -206,7 +204,7 @@ class ColumnTally:
     def _add_texts(self, values: pl.Series, counts: pl.Series) -> None:
         texts = as_text(values)
         if not self.typed:
-            texts = texts.str.replace(_PROTECTED, "$1")
+            texts = texts.str.replace(PROTECTED, "$1")
         batch = pl.DataFrame({"value": texts, "count": counts.cast(pl.UInt64)})
         merged = _merged(self.texts, batch)
         self.texts = merged if merged.height <= MAX_TEXTS else None

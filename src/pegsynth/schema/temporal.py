@@ -1,34 +1,20 @@
-"""What a feature of dates, times or lengths of time says, checked and as numbers.
+"""Dates and times of a schema together: what is counted from what, and how it is written.
 
-In go the keys of a feature as a person wrote them: ISO texts, a calendar step such as "month", or
-"private". Out come edges and bounds as whole numbers of the feature's resolution, so that all that
-is done with numbers is done with them (R21). A feature with `after` counts from another date of
-the same row.
+A feature with `after` counts from another date of the same row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pegsynth.errors import SchemaError
-from pegsynth.schema.calendar_units import (
-    CALENDAR,
-    STEPS,
-    TEMPORAL,
-    moment,
-    moment_text,
-    resolution_of,
-    stepped,
-)
-from pegsynth.schema.date_format import DateFormat
+from pegsynth.schema.calendar_units import moment_text
 from pegsynth.schema.panel import ABSENT
 
 if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature
 
-_OWN = ("format", "resolution", "weekday", "after")
-_PRIVATE = "private"
 WRITTEN = {
     "date": "YYYY-MM-DD",
     "time": "HH:MM:SS",
@@ -36,104 +22,6 @@ WRITTEN = {
     "duration": "P1DT2H3M4S",
 }
 """How values are written where no format is stated."""
-
-
-def taken(feature: Feature) -> dict[str, Any]:
-    """Return the fields of a feature that are to be replaced by numbers."""
-    if feature.role == "identifier":
-        return {}
-    if feature.kind not in TEMPORAL:
-        for name in _OWN:
-            if getattr(feature, name):
-                kinds = ", ".join(TEMPORAL)
-                raise _error(feature, f"{name} goes with a kind of {kinds}; it is {feature.kind}")
-        return {}
-    _check(feature)
-    found: dict[str, Any] = {"resolution": _resolution(feature)}
-    for name in ("lowest", "highest"):
-        if getattr(feature, name) is not None:
-            found[name] = _moment(feature, name, getattr(feature, name))
-    edges = feature.edges
-    if isinstance(edges, str) and edges != _PRIVATE:
-        found |= {"edges": _stepped(feature, edges, found), "lowest": None, "highest": None}
-    elif isinstance(edges, tuple) and all(type(edge) is float for edge in edges):
-        # They are numbers already; a grid has very many.
-        pass
-    elif isinstance(edges, Sequence) and not isinstance(edges, str):
-        found["edges"] = tuple(_moment(feature, "edges", edge) for edge in edges)
-    if feature.after is not None:
-        found |= _not_before(feature, found)
-    return found
-
-
-def _check(feature: Feature) -> None:
-    if feature.kind not in CALENDAR and (feature.format or feature.weekday or feature.after):
-        raise _error(feature, "format, weekday and after go with dates, not with a duration")
-    if feature.kind == "time" and (feature.weekday or feature.after):
-        raise _error(feature, "weekday and after go with dates, not with a time of day")
-    if feature.weekday and feature.after:
-        raise _error(feature, "a date that is counted from another has no weekday of its own")
-    if feature.weekday and feature.inside == "uniform":
-        raise _error(feature, 'weekday = true is a measured shape; leave inside = "uniform" out')
-    if feature.decimals is not None:
-        raise _error(feature, f"decimals go with a numeric feature; it is a {feature.kind}")
-    if feature.format:
-        try:
-            DateFormat(feature.format, feature.kind)
-        except ValueError as error:
-            raise _error(feature, f"format {error}") from None
-
-
-def _resolution(feature: Feature) -> str:
-    try:
-        return resolution_of(feature.kind, feature.resolution)
-    except ValueError as error:
-        raise _error(feature, str(error)) from None
-
-
-def _moment(feature: Feature, name: str, value: Any) -> float:
-    kind = "duration" if feature.after is not None else feature.kind
-    try:
-        return moment(kind, _resolution(feature), value)
-    except ValueError as error:
-        raise _error(feature, f"{name} {error}") from None
-
-
-def _stepped(feature: Feature, step: str, found: Mapping[str, Any]) -> tuple[float, ...]:
-    if feature.kind not in CALENDAR or feature.after is not None:
-        raise _error(feature, 'edges must be a list of numbers, or "private"')
-    if step not in STEPS:
-        raise _error(
-            feature, f'edges must be a list of dates, "private", or a step: {", ".join(STEPS)}'
-        )
-    if "lowest" not in found or "highest" not in found:
-        raise _error(feature, f'edges = "{step}" needs lowest and highest')
-    if found["lowest"] >= found["highest"]:
-        raise _error(feature, "lowest must be less than highest")
-    try:
-        return stepped(feature.kind, _resolution(feature), step, found["lowest"], found["highest"])
-    except ValueError as error:
-        raise _error(feature, f"edges {error}") from None
-
-
-def _not_before(feature: Feature, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Hold a difference at zero from below: no row is before the date that it is counted from."""
-    edges = found.get("edges", ())
-    lowest = found.get("lowest")
-    if (edges and edges[0] < 0) or (lowest is not None and lowest < 0):
-        raise _error(feature, f"a date after {feature.after!r} is 0 or more units from it")
-    private = feature.private_edges or (
-        isinstance(feature.edges, str) and feature.edges == _PRIVATE
-    )
-    return {"lowest": 0.0} if private and lowest is None else {}
-
-
-def cleared(feature: Feature, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is to be forgotten of a feature that becomes one of another kind."""
-    if feature.kind not in TEMPORAL or changes.get("kind", feature.kind) == feature.kind:
-        return {}
-    none = {"format": "", "resolution": "", "weekday": False, "after": None}
-    return {name: value for name, value in none.items() if name not in changes}
 
 
 def check_order(features: Sequence[Feature]) -> None:

@@ -11,35 +11,127 @@ import re
 import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import fields, replace
-from fractions import Fraction
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pegsynth.errors import SchemaError
-from pegsynth.schema.binning import MAX_BINS
-from pegsynth.schema.declared import read_declared
+from pegsynth.schema.binning import EqualWidth
+from pegsynth.schema.calendar_units import CALENDAR, MOMENTS, TEMPORAL
+from pegsynth.schema.declared import Analysis, WantedTable, read_declared
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.entry import Entry, shown
-from pegsynth.schema.feature import DROPPED, PRIVATE, Feature, Inside, Kind, Role, Unknown
-from pegsynth.schema.public_files import PublicFiles
-from pegsynth.schema.rule_text import read_rules
+from pegsynth.schema.entry import Entry, PublicFiles, file_text, parsed, shown
+from pegsynth.schema.feature import DROPPED, Feature
+from pegsynth.schema.keys import PRIVATE, needed, optional, part
+from pegsynth.schema.panel import OneOfTwo, Panel
+from pegsynth.schema.recoding import refuse_by_data
+from pegsynth.schema.rule_text import RuleTable, read_rules
 from pegsynth.schema.schema import Schema
-from pegsynth.schema.section_toml import (
-    is_dated,
-    read_categories,
-    read_moments,
-    read_panel,
-    read_recoding,
-    read_two_tables,
-    read_value_labels,
-    refuse_by_data,
-)
 from pegsynth.schema.toml_text import FORMAT, confidential, dumps
 
-__all__ = ["FORMAT", "dumps", "load", "loads", "save", "with_comments"]
+__all__ = ["FORMAT", "File", "Table", "dumps", "load", "loads", "save", "with_comments"]
 
 MOST_BINS = 1 << 20
+_TWO = 2
+_FILE_NAME = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What ``[table]`` of a file says."""
+
+    unit: str | None = optional(
+        None,
+        '"person"',
+        "Column that names whom the guarantee protects; it is dropped.",
+        "neighbours differ in all rows of one unit: assumption `unit-column`",
+        left_out="a row is the unit",
+    )
+    rows_per_unit: int = optional(
+        1,
+        "5",
+        "The most rows of one unit that count; others are left out at random.",
+        "the price grows with it; never the observed maximum",
+    )
+    dialect: Dialect = part(Dialect, Dialect())
+
+
+@dataclass(frozen=True)
+class File:
+    """What a schema file holds, its tables as they were parsed."""
+
+    format: int = optional(FORMAT, "1", "Version of the file's form.")
+    reviewed: bool = optional(
+        False,
+        "true",
+        "A person has checked that everything here is public knowledge.",
+        "without it a guarantee is refused: assumption `reviewed-schema`",
+    )
+    reviewed_by: str = optional("", '"A. Nowak"', "Who reviewed it.", left_out="nobody")
+    reviewed_on: str = optional("", '"2026-03-01"', "The day of the review.", left_out="never")
+    table: Any = optional(
+        None,
+        '{ unit = "person" }',
+        "What is said of the whole table; written `[table]`.",
+        form="table",
+        left_out="a row is the unit",
+        inside=Table,
+    )
+    panel: Any = optional(
+        None,
+        '{ unit = "patient", time = "admitted", most = 4 }',
+        "How the rows of a unit belong together; written `[panel]` ([panels.md](panels.md)).",
+        "all rows of a unit are protected together, at the price of one row (R24)",
+        form="table",
+        left_out="rows stand alone",
+        inside=Panel,
+    )
+    tables: tuple[Any, ...] = optional(
+        (),
+        '[{ name = "households", key = "household", features = ["region"] }]',
+        "Two tables: units such as households, and their rows such as members; written "
+        "`[[tables]]` ([panels.md](panels.md#two-tables)).",
+        "a unit with all its rows is protected, at the price of one row (R24)",
+        form="tables",
+        left_out="one table",
+        inside=OneOfTwo,
+    )
+    features: tuple[Any, ...] = field(
+        default=(),
+        metadata=needed(
+            '[{ name = "sex", categories = ["f", "m"] }]',
+            "One table for each column, in their order; written `[[features]]`.",
+            "the order of features may settle heads: assumption `feature-order`",
+            form="tables",
+            inside=Feature,
+        ),
+    )
+    rules: tuple[Any, ...] = optional(
+        (),
+        '[{ forbid = { sex = ["m"], birth = ["yes"] } }]',
+        "Combinations that cannot occur; written `[[rules]]`.",
+        "assumption `public-rules`",
+        form="tables",
+        left_out="no rules",
+        inside=RuleTable,
+    )
+    analyses: tuple[Any, ...] = optional(
+        (),
+        '[{ formula = "charge ~ age + los", share = 0.05 }]',
+        "Regressions that a release of `pegs-once` is to hold; written `[[analyses]]`.",
+        "paid out of the budget: noisy sums (R26)",
+        form="tables",
+        inside=Analysis,
+    )
+    tables_wanted: tuple[Any, ...] = optional(
+        (),
+        '[{ features = ["ward", "chapter"], share = 0.05 }]',
+        "Tables of counts that a release of `pegs-once` is to publish; written "
+        "`[[tables_wanted]]`.",
+        "paid out of the budget: noisy counts (R11)",
+        form="tables",
+        inside=WantedTable,
+    )
 
 
 def load(path: str | Path, *, notes: bool = False) -> Schema:
@@ -62,21 +154,8 @@ def load(path: str | Path, *, notes: bool = False) -> Schema:
     SchemaError
         The file cannot be read, is not TOML, or describes no valid schema.
     """
-    source = str(path)
-    try:
-        text = Path(path).read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise SchemaError(f"{source}: there is no such file; check the path") from None
-    except IsADirectoryError:
-        raise SchemaError(f"{source}: this is a folder; give the schema file in it") from None
-    except UnicodeDecodeError as error:
-        raise SchemaError(
-            f"{source}: byte {error.start} is not UTF-8 text; save the file as UTF-8"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "the path is not valid"
-        raise SchemaError(f"{source!r}: cannot be read ({reason}); check the path") from None
-    schema = loads(text, source, folder=Path(path).absolute().parent)
+    text = file_text(path)
+    schema = loads(text, str(path), folder=Path(path).absolute().parent)
     return with_comments(schema, text) if notes else schema
 
 
@@ -86,7 +165,7 @@ def loads(text: str, source: str = "schema", *, folder: Path | None = None) -> S
     Public files that it names are looked for in `folder`; without one it may name none.
     """
     try:
-        return _read_schema(_parse(text), PublicFiles(folder))
+        return _read_schema(parsed(text), PublicFiles(folder))
     except SchemaError as error:
         raise SchemaError(f"{source}: {error}") from None
 
@@ -126,48 +205,101 @@ def save(schema: Schema, path: str | Path, *, notes: bool = False) -> None:
     atomic_text(path, dumps(schema, notes=private or notes), mode=0o600 if private else None)
 
 
-def _parse(text: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except RecursionError:
-        raise SchemaError("lists or tables are nested too deeply; write them flat") from None
-    except ValueError as error:
-        # Besides its own error the parser lets through that of numbers with too many digits.
-        raise SchemaError(f"not valid TOML: {error}; correct that line") from None
-
-
 def _read_schema(document: dict[str, Any], files: PublicFiles) -> Schema:
     _check_format(document)
-    file = Entry.at("file", "the file", document)
-    table = Entry.at("table", "[table]", document.get("table", {}))
-    columns = tuple(_read_features(_tables(file, "features"), files))
+    entry = Entry.at(File, "the file", document)
+    file = entry.made(File)
+    table = Entry.at(Table, "[table]", document.get("table", {})).made(Table)
+    columns = tuple(_read_features(file.features, files))
     if not columns:
         raise SchemaError("no feature is described; add a [[features]] table for each column")
-    analyses, tables_wanted = read_declared(file)
+    analyses, tables_wanted = read_declared(entry)
     schema = Schema(
         columns=columns,
-        unit=table.text("unit") or None,
-        rows_per_unit=table.whole("rows_per_unit", 1),
-        reviewed=file.flag("reviewed"),
-        dialect=_read_dialect(table),
-        reviewer=file.text("reviewed_by"),
-        reviewed_on=file.text("reviewed_on"),
-        panel=read_two_tables(document) or read_panel(document),
+        unit=table.unit,
+        rows_per_unit=table.rows_per_unit,
+        reviewed=file.reviewed,
+        dialect=table.dialect,
+        reviewer=file.reviewed_by,
+        reviewed_on=file.reviewed_on,
+        panel=_read_panel(document),
         analyses=analyses,
         tables_wanted=tables_wanted,
     )
-    return replace(schema, rules=read_rules(_tables(file, "rules"), schema.features))
+    return replace(schema, rules=read_rules(file.rules, schema.features))
 
 
-def _read_dialect(table: Entry) -> Dialect:
-    try:
-        return Dialect(**{each.name: table.text(each.name) for each in fields(Dialect)})
-    except SchemaError as error:
-        message = str(error).removeprefix(f"{table.where}: ")
-        raise table.error(message) from None
+def _check_format(document: dict[str, Any]) -> None:
+    # Before anything else: another format may well have keys that are unknown here.
+    version = Entry("the file", document).whole("format", FORMAT)
+    if version != FORMAT:
+        raise SchemaError(
+            f"the file has format {version}, and this program reads format {FORMAT} only; write "
+            f"format = {FORMAT}, or use the version of pegsynth that wrote it"
+        )
 
 
-def _read_features(tables: list[Any], files: PublicFiles) -> Iterator[Feature]:
+def _read_panel(document: dict[str, Any]) -> Panel | None:
+    """Read what the file says of a panel; None where it says nothing."""
+    if "tables" in document:
+        if "panel" in document:
+            raise SchemaError(
+                "the file has both [panel] and [[tables]]; two tables need no [panel]"
+            )
+        return _read_two_tables(document["tables"])
+    if "panel" not in document:
+        return None
+    entry = Entry.at(Panel, "[panel]", document["panel"])
+    names = entry.texts("tables")
+    if not names:
+        # Only the codebook of a model says which two tables a folded one comes from.
+        return entry.made(Panel, tables=None, least=1)
+    if len(names) != _TWO or not entry.flag("wide"):
+        raise entry.error("tables goes with wide = true; describe two tables by [[tables]]")
+    return entry.made(Panel)
+
+
+def _read_two_tables(listed: list[Any]) -> Panel:
+    """Read two tables and the key between them."""
+    if len(listed) != _TWO:
+        more = "three levels or more are not" if len(listed) > _TWO else "one is"
+        raise SchemaError(
+            f"[[tables]]: {len(listed)} tables are described; give two, units first and then their "
+            f"rows. {more} {'known' if len(listed) > _TWO else 'described without it'}"
+        )
+    entries = [
+        Entry.at(OneOfTwo, f"[[tables]] number {number}", each)
+        for number, each in enumerate(listed, start=1)
+    ]
+    units, rows = (entry.made(OneOfTwo) for entry in entries)
+    for entry, each in zip(entries, (units, rows), strict=True):
+        for key in ("name", "key"):
+            if not getattr(each, key):
+                raise entry.error(f'{key} is missing; add {key} = ".."')
+    if units.key != rows.key:
+        raise entries[1].error(
+            "its key has another name than that of the first table; call both alike"
+        )
+    for entry, keys in zip(entries, (("order", "most", "least"), ("features",)), strict=True):
+        for key in keys:
+            if key in entry.values:
+                raise entry.error(f"{key} goes with the other table; leave it out here")
+    names = (units.name, rows.name)
+    if names[0] == names[1] or not all(map(_FILE_NAME.fullmatch, names)):
+        raise entries[0].error(
+            "names of tables are two different words of letters, digits, - and _"
+        )
+    return Panel(
+        unit=units.key,
+        time=rows.order,
+        most=rows.most,
+        fixed=units.features,
+        tables=names,
+        least=rows.least,
+    )
+
+
+def _read_features(tables: tuple[Any, ...], files: PublicFiles) -> Iterator[Feature]:
     """Read every feature; a few lines must not stand for more bins than memory holds."""
     bins = 0
     for number, raw in enumerate(tables, start=1):
@@ -182,119 +314,79 @@ def _read_features(tables: list[Any], files: PublicFiles) -> Iterator[Feature]:
         yield feature
 
 
-def _check_format(document: dict[str, Any]) -> None:
-    # Before anything else: another format may well have keys that are unknown here.
-    version = Entry("the file", document).whole("format", FORMAT)
-    if version != FORMAT:
-        raise SchemaError(
-            f"the file has format {version}, and this program reads format {FORMAT} only; write "
-            f"format = {FORMAT}, or use the version of pegsynth that wrote it"
-        )
-
-
-def _tables(file: Entry, key: str) -> list[Any]:
-    tables = file.values.get(key, [])
-    if not isinstance(tables, list):
-        raise SchemaError(f"{key} must be tables headed [[{key}]], in double brackets")
-    return tables
-
-
 def _read_feature(number: int, raw: Any, files: PublicFiles) -> Feature:
     name = raw.get("name") if isinstance(raw, dict) else None
     where = f"feature {shown(name)}" if isinstance(name, str) else f"feature number {number}"
     if isinstance(raw, dict):
-        refuse_by_data(where, raw)
-    entry = Entry.at("features", where, raw)
+        try:
+            refuse_by_data(raw)
+        except SchemaError as error:
+            raise SchemaError(f"{where}: {error}") from None
+    entry = Entry.at(Feature, where, raw, files)
     if not entry.text("name"):
         raise entry.error('it has no name; add name = "..", the name of the column')
-    return Feature(
-        name=entry.text("name"),
-        kind=cast(Kind, entry.text("kind", "nominal")),
-        categories=read_categories(entry, files),
-        **(read_moments(entry) if is_dated(entry) else _read_bins(entry)),
-        missing=entry.categories("missing"),
-        not_applicable=entry.categories("not_applicable"),
-        role=cast(Role, entry.text("role", "other")),
-        dtype=entry.text("dtype"),
-        heads=entry.texts("heads"),
-        l=entry.number("l"),
-        parent=entry.text("parent") or None,
-        shares=entry.numbers("shares"),
-        unknown=cast(Unknown, entry.text("unknown", "error")),
-        drafted_from_data=entry.flag("drafted_from_data"),
-        label=entry.text("label"),
-        value_labels=read_value_labels(entry, files),
-        inside=cast(Inside | None, entry.text("inside") or None),
-        decimals=entry.whole_or_none("decimals"),
-        format=entry.text("format"),
-        resolution=entry.text("resolution"),
-        weekday=entry.flag("weekday"),
-        after=entry.text("after") or None,
-        keep_missing_codes=entry.flag("keep_missing_codes"),
-        recoding=read_recoding(entry, files),
-        label_of=entry.text("label_of") or None,
-    )
+    dated = entry.values.get("kind") in TEMPORAL and entry.values.get("role") != "identifier"
+    return entry.made(Feature, **(_moments(entry) if dated else _bins(entry)))
 
 
-def _read_bins(entry: Entry) -> dict[str, Any]:
-    return {**_private_edges(entry), "edges": _read_edges(entry)}
+def _moments(entry: Entry) -> dict[str, Any]:
+    """Read edges and bounds of dates; `Feature` turns them into numbers."""
+    values = entry.values
+    edges = values.get("edges", [])
+    if "bins" in values and (edges != PRIVATE or not isinstance(values["bins"], int)):
+        raise entry.error(
+            'bins goes with edges = "private" and is a whole number; for bins of a calendar write '
+            'edges = "month", lowest = .. and highest = ..'
+        )
+    if not isinstance(edges, str | list):
+        raise entry.error('edges must be a list of dates, "private", or a step such as "month"')
+    on_calendar = values["kind"] in CALENDAR and "after" not in values
+    found: dict[str, Any] = {"bins": entry.whole_or_none("bins"), "edges": edges}
+    for key in ("lowest", "highest"):
+        found[key] = _moment(entry, key, values[key], on_calendar) if key in values else None
+    if isinstance(edges, list):
+        found["edges"] = tuple(_moment(entry, "edges", each, on_calendar) for each in edges)
+    return found
 
 
-def _private_edges(entry: Entry) -> dict[str, Any]:
-    """Read what goes with edges that a release measures."""
+def _moment(entry: Entry, key: str, value: Any, on_calendar: bool) -> Any:
+    """Return a date or a number, whichever belongs here."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if on_calendar and not isinstance(value, MOMENTS):
+        raise entry.error(f'{key} must hold dates or times in quotes, as "2020-12-31"')
+    if not on_calendar and not number:
+        raise entry.error(f"{key} must hold numbers, without quotes")
+    return value
+
+
+def _bins(entry: Entry) -> dict[str, Any]:
+    """Read edges, bounds and bins of numbers; a dropped column has none."""
+    stated, bins = entry.values.get("edges"), entry.values.get("bins")
+    private = stated == PRIVATE
     if entry.values.get("role") in DROPPED:
-        return {}
-    private = entry.values.get("edges") == PRIVATE
-    whole = isinstance(entry.values.get("bins"), int)
-    if whole and not private:
+        return {"edges": (), "lowest": None, "highest": None, "bins": None}
+    if isinstance(bins, int) and not private:
         raise entry.error(
             'bins as a whole number goes with edges = "private"; list the edges, or write '
             "bins = { lowest = .., highest = .., count = .. }"
         )
     return {
-        "private_edges": private,
         "lowest": entry.number("lowest"),
         "highest": entry.number("highest"),
         "bins": entry.whole_or_none("bins") if private else None,
+        "edges": PRIVATE if private else _listed_edges(entry),
     }
 
 
-def _read_edges(entry: Entry) -> tuple[float, ...]:
-    if entry.values.get("role") in DROPPED or entry.values.get("edges") == PRIVATE:
-        return ()
+def _listed_edges(entry: Entry) -> tuple[float, ...]:
     if isinstance(entry.values.get("edges"), str):
         raise entry.error('edges must be a list of numbers, or "private"')
     if "bins" not in entry.values:
         return entry.numbers("edges")
     if "edges" in entry.values:
         raise entry.error("give either edges or bins, not both")
-    bins = Entry.at("bins", f"{entry.where}, bins", entry.values["bins"])
-    lowest, highest = bins.number("lowest"), bins.number("highest")
-    if lowest is None or highest is None or ("count" in bins.values) == ("width" in bins.values):
-        raise bins.error("give lowest, highest and one of count and width")
-    if lowest >= highest:
-        raise bins.error("lowest must be less than highest")
-    return _equal_width(bins, _exact(lowest), _exact(highest))
-
-
-def _equal_width(bins: Entry, lowest: Fraction, highest: Fraction) -> tuple[float, ...]:
-    width = bins.number("width")
-    count = Fraction(bins.whole("count", 0))
-    if width is not None:
-        if width <= 0:
-            raise bins.error("width must be greater than 0")
-        count = (highest - lowest) / _exact(width)
-        if count.denominator != 1:
-            raise bins.error("width does not divide highest - lowest; change one of the three")
-    if not 1 <= count <= MAX_BINS:
-        raise bins.error(f"there must be from 1 to {MAX_BINS:,} bins; change count or width")
-    step = (highest - lowest) / count
-    # Division of whole numbers rounds once, as that of fractions does, and is much faster.
-    whole = lowest.denominator * step.denominator
-    first, more = lowest.numerator * step.denominator, step.numerator * lowest.denominator
-    return tuple((first + index * more) / whole for index in range(int(count) + 1))
-
-
-def _exact(value: float) -> Fraction:
-    # Through the shortest decimal, so that steps of 0.1 give 0.3 and not 0.30000000000000004.
-    return Fraction(repr(value))
+    bins = Entry.at(EqualWidth, f"{entry.where}, bins", entry.values["bins"])
+    try:
+        return bins.made(EqualWidth).edges
+    except SchemaError as error:
+        raise bins.error(str(error).removeprefix(f"{bins.where}: ")) from None

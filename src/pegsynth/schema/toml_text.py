@@ -7,25 +7,20 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from pegsynth.errors import SchemaError, escaped
-from pegsynth.schema.declared import declared_blocks
-from pegsynth.schema.feature import PRIVATE, Feature, number_text
+from pegsynth.schema.calendar_units import TEMPORAL, resolution_of
+from pegsynth.schema.feature import Feature, number_text
+from pegsynth.schema.hierarchy import Hierarchy
+from pegsynth.schema.keys import PRIVATE, keys_of
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import Rule
 from pegsynth.schema.schema import Schema
-from pegsynth.schema.section_toml import (
-    date_lines,
-    moment_toml,
-    panel_lines,
-    recoding_lines,
-    two_table_lines,
-)
 from pegsynth.schema.tally import FEW_PEOPLE
+from pegsynth.schema.temporal import bound_text
 
 FORMAT = 1
 
@@ -79,127 +74,118 @@ def confidential(schema: Schema) -> bool:
 
 def _head_text(schema: Schema) -> str:
     header = _CONFIDENTIAL_HEADER if confidential(schema) else _PUBLIC_HEADER
-    lines = [header, f"format = {FORMAT}", f"reviewed = {_flag(schema.reviewed)}"]
+    lines = [header, f"format = {FORMAT}", f"reviewed = {toml(schema.reviewed)}"]
     signed = {"reviewed_by": schema.reviewer, "reviewed_on": schema.reviewed_on}
-    lines += [f"{key} = {_text(text)}" for key, text in signed.items() if text]
+    lines += [f"{key} = {toml(text)}" for key, text in signed.items() if text]
     return "\n".join((*lines, ""))
 
 
 def _blocks(schema: Schema, notes: bool) -> Iterator[str]:
-    if (schema.unit and not schema.panel) or schema.rows_per_unit != 1 or schema.dialect:
-        yield _block("[table]", _table_lines(schema))
-    if schema.panel and schema.panel.tables and not schema.panel.wide:
-        for lines in two_table_lines(schema.panel, _text, _list):
-            yield _block("[[tables]]", lines)
-    elif schema.panel:
-        yield _block("[panel]", panel_lines(schema.panel, _text, _list))
+    panel, unit = schema.panel, "" if schema.panel else schema.unit
+    if unit or schema.rows_per_unit != 1 or schema.dialect:
+        rows = str(schema.rows_per_unit) if unit or schema.rows_per_unit != 1 else ""
+        named = {"unit": toml(unit) if unit else "", "rows_per_unit": rows}
+        stated = (f"{key} = {text}" for key, text in named.items() if text)
+        yield _block("[table]", [*stated, *_lines(schema.dialect)])
+    if panel and panel.tables and not panel.wide:
+        units, rows_of_units = panel.tables
+        least = [] if panel.least else ["least = 0"]
+        key = f"key = {toml(panel.unit)}"
+        fixed = f"features = {toml(panel.fixed)}"
+        ordered = (f"order = {toml(panel.time)}", f"most = {panel.most}", *least)
+        yield _block("[[tables]]", [f"name = {toml(units)}", key, fixed])
+        yield _block("[[tables]]", [f"name = {toml(rows_of_units)}", key, *ordered])
+    elif panel:
+        folded = {"tables": toml(panel.tables), "least": str(panel.least)} if panel.tables else {}
+        yield _block("[panel]", _lines(panel, {"least": "", **folded}))
     for column in schema.columns:
         # A comment may hold no control characters either, and notes quote what stands in cells.
         comments = [f"# {escaped(' '.join(note.split()))}" for note in column.notes if notes]
-        yield _block("[[features]]", [*comments, *_feature_lines(column)])
+        yield _block("[[features]]", [*comments, *_lines(column, _of_feature(column))])
     for rule in schema.rules:
-        if rule.structural:
-            continue
-        yield _block("[[rules]]", _rule_lines(rule, schema.features))
-    for heading, pairs in declared_blocks(schema.analyses, schema.tables_wanted):
-        yield _block(heading, (f"{key} = {_declared(key, value)}" for key, value in pairs))
-
-
-def _declared(key: str, value: Any) -> str:
-    if key == "features":
-        return _list([_text(name) for name in value])
-    return str(value) if key == "share" else _text(value)
-
-
-def _table_lines(schema: Schema) -> Iterator[str]:
-    if schema.unit and not schema.panel:
-        yield f"unit = {_text(schema.unit)}"
-    if (schema.unit and not schema.panel) or schema.rows_per_unit != 1:
-        yield f"rows_per_unit = {schema.rows_per_unit}"
-    for each in fields(schema.dialect):
-        if text := getattr(schema.dialect, each.name):
-            yield f"{each.name} = {_text(text)}"
+        if not rule.structural:
+            yield rule_text(rule, schema.features)
+    for analysis in schema.analyses:
+        yield _block("[[analyses]]", _lines(analysis))
+    for table in schema.tables_wanted:
+        yield _block("[[tables_wanted]]", _lines(table))
 
 
 def _block(header: str, lines: Iterable[str]) -> str:
     return "\n".join((header, *lines, ""))
 
 
-def _feature_lines(feature: Feature) -> Iterator[str]:
-    yield f"name = {_text(feature.name)}"
-    if feature.label:
-        yield f"label = {_text(feature.label)}"
-    if feature.modelled:
-        yield f"kind = {_text(feature.kind)}"
-    yield f"role = {_text(feature.role)}"
-    if feature.dtype:
-        yield f"dtype = {_text(feature.dtype)}"
+def _lines(value: Any, instead: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Yield a line for every declared key that says something else than a file without it.
+
+    Parameters
+    ----------
+    instead
+        What to write for some keys, whatever the value holds; nothing: they are left out.
+    """
+    for key in keys_of(type(value)):
+        text = (instead or {}).get(key.name)
+        if text is None:
+            held = getattr(getattr(value, key.part) if key.part else value, key.name, key.default)
+            silent = held == key.default or held in (None, "", ())
+            text = "" if silent and not key.always else toml(held)
+        if text:
+            yield f"{key.name} = {text}"
+
+
+def _of_feature(feature: Feature) -> dict[str, str]:
+    """Return what is written of a feature in another form than it is held."""
+    found: dict[str, str] = {}
+    if not feature.modelled:
+        found["kind"] = ""
     if feature.private_categories:
-        yield f"categories = {_text(PRIVATE)}"
-    yield from _value_lines(feature)
-    yield from recoding_lines(feature, _text, _list)
-    if feature.unknown != "error" and not feature.private_categories:
-        yield f"unknown = {_text(feature.unknown)}"
-    if feature.heads:
-        yield f"heads = {_list([_text(head) for head in feature.heads])}"
-    if feature.l is not None:
-        yield f"l = {number_text(feature.l)}"
-    if feature.parent:
-        yield f"parent = {_text(feature.parent)}"
-    if feature.shares:
-        yield f"shares = {_list([number_text(share) for share in feature.shares])}"
-    if feature.drafted_from_data:
-        yield "drafted_from_data = true"
-
-
-def _value_lines(feature: Feature) -> Iterator[str]:
-    if feature.categories:
-        as_integers = feature.integer and all(map(_CANONICAL_INTEGER.fullmatch, feature.categories))
-        items = feature.categories if as_integers else [_text(c) for c in feature.categories]
-        yield f"categories = {_list(items)}"
-    if feature.value_labels:
-        pairs = ", ".join(f"{_key(code)} = {_text(text)}" for code, text in feature.value_labels)
-        yield f"value_labels = {{ {pairs} }}"
-    yield from _bin_lines(feature)
-    for key in ("missing", "not_applicable"):
-        if texts := getattr(feature, key):
-            yield f"{key} = {_list([_text(text) for text in texts])}"
-    if feature.keep_missing_codes:
-        yield "keep_missing_codes = true"
-
-
-def _bin_lines(feature: Feature) -> Iterator[str]:
+        found |= {"categories": toml(PRIVATE), "unknown": ""}
+    elif feature.integer and all(map(_CANONICAL_INTEGER.fullmatch, feature.categories)):
+        found["categories"] = _list(feature.categories) if feature.categories else ""
     if feature.private_edges:
-        yield f"edges = {_text(PRIVATE)}"
-    text = partial(moment_toml, feature) if feature.calendar else number_text
-    if feature.edges:
-        yield f"edges = {_list([text(edge) for edge in feature.edges])}"
-    for key in ("lowest", "highest"):
-        if (value := getattr(feature, key)) is not None:
-            yield f"{key} = {text(value)}"
-    for key in ("bins", "decimals"):
-        if (value := getattr(feature, key)) is not None:
-            yield f"{key} = {number_text(value)}"
-    yield from date_lines(feature)
-    if feature.inside is not None:
-        yield f"inside = {_text(feature.inside)}"
+        found["edges"] = toml(PRIVATE)
+    if feature.calendar:
+        text = partial(bound_text, feature)
+        ends = {"lowest": feature.lowest, "highest": feature.highest}
+        found |= {key: toml(text(end)) for key, end in ends.items() if end is not None}
+        if feature.edges:
+            found["edges"] = toml(tuple(map(text, feature.edges)))
+    if feature.kind in TEMPORAL and feature.resolution == resolution_of(feature.kind, ""):
+        found["resolution"] = ""
+    if feature.recoding is not None and feature.recoding.hierarchy is not None:
+        found["level"] = str(feature.recoding.level)
+    return found
 
 
 def rule_text(rule: Rule, features: Sequence[Feature]) -> str:
     """Return one rule as a schema file writes it."""
-    return _block("[[rules]]", _rule_lines(rule, features))
+    label = [f"label = {toml(rule.label)}"] if rule.label else []
+    parts = (f"{_key(name)} = {toml(said)}" for name, said in rule_labels(rule, features).items())
+    drafted = ["drafted_from_data = true"] if rule.drafted_from_data else []
+    return _block("[[rules]]", [*label, f"forbid = {{ {', '.join(parts)} }}", *drafted])
 
 
-def _rule_lines(rule: Rule, features: Sequence[Feature]) -> Iterator[str]:
-    if rule.label:
-        yield f"label = {_text(rule.label)}"
-    parts = (
-        f"{_key(name)} = {_list([_text(label) for label in labels])}"
-        for name, labels in rule_labels(rule, features).items()
-    )
-    yield f"forbid = {{ {', '.join(parts)} }}"
-    if rule.drafted_from_data:
-        yield "drafted_from_data = true"
+def toml(value: Any) -> str:
+    """Return a value as TOML."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        # A JSON string is a TOML string, but for the one control character JSON leaves as it is.
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, int | float):
+        return number_text(value)
+    if isinstance(value, Hierarchy):
+        pairs = ", ".join(f"{toml(code)} = {toml(parent)}" for code, parent in value.pairs)
+        prefix = "prefix:" + ",".join(map(str, value.prefixes))
+        return f"{{ {pairs} }}" if pairs else toml(prefix)
+    if value and isinstance(value[0], tuple):
+        # Names of groups are always in quotes, and codes are where they must be.
+        pairs = ", ".join(
+            f"{_key(name) if isinstance(held, str) else toml(name)} = {toml(held)}"
+            for name, held in value
+        )
+        return f"{{ {pairs} }}"
+    return _list([toml(each) for each in value])
 
 
 def _list(items: Sequence[str]) -> str:
@@ -218,13 +204,4 @@ def _filled(items: Sequence[str]) -> Iterator[str]:
 
 
 def _key(name: str) -> str:
-    return name if _BARE_KEY.fullmatch(name) else _text(name)
-
-
-def _text(text: str) -> str:
-    # A JSON string is a TOML string, but for the one control character JSON leaves as it is.
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
+    return name if _BARE_KEY.fullmatch(name) else toml(name)

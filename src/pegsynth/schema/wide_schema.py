@@ -2,19 +2,20 @@
 
 A unit's row has its fixed features, how many rows the unit has, and every other feature once for
 each position. From the second position on the time is the time since the row before, so it never
-runs backwards. What a unit cannot be follows from the schema (`panel_rules`).
+runs backwards. What a unit cannot be follows from the schema (`panel`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from pegsynth.errors import SchemaError
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.panel import ABSENT, FOLDED, POOLED, PRIVATE, Panel
+from pegsynth.schema.keys import PRIVATE
+from pegsynth.schema.panel import ABSENT, FOLDED, POOLED, Panel
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import NamedRule
 from pegsynth.schema.schema import Schema
@@ -69,7 +70,7 @@ def long_schema(schema: Schema) -> Schema:
         panel.at(name, position) for name in names.values() for position in panel.positions[1:]
     }
     columns = tuple(
-        _present(_renamed(column, names))
+        _present(_renamed(column, lambda name: names.get(name, name)))
         for column in schema.columns
         if column.name not in later and column.name != panel.count
     )
@@ -161,15 +162,7 @@ def _placed(column: Feature, panel: Panel, position: int) -> Feature:
         column = replace(
             column, categories=(*column.categories, text), not_applicable=(), shares=()
         )
-    return replace(
-        column,
-        name=panel.at(column.name, position),
-        shares=(),
-        heads=tuple(panel.at(head, position) for head in column.heads),
-        parent=column.parent and panel.at(column.parent, position),
-        after=column.after and panel.at(column.after, position),
-        label_of=column.label_of and panel.at(column.label_of, position),
-    )
+    return _renamed(replace(column, shares=()), lambda name: panel.at(name, position))
 
 
 def _at(column: Feature, panel: Panel, position: int) -> Feature:
@@ -253,14 +246,11 @@ def _present(column: Feature) -> Feature:
     return replace(column, not_applicable=()) if ABSENT in column.not_applicable else column
 
 
-def _renamed(column: Feature, names: dict[str, str]) -> Feature:
-    if column.name not in names and not column.heads:
-        return column
-    return replace(
-        column,
-        name=names.get(column.name, column.name),
-        heads=tuple(names.get(head, head) for head in column.heads),
-        parent=column.parent and names.get(column.parent, column.parent),
-        after=column.after and names.get(column.after, column.after),
-        label_of=column.label_of and names.get(column.label_of, column.label_of),
-    )
+def _renamed(column: Feature, name_of: Callable[[str], str]) -> Feature:
+    """Return a feature with other names, its own and those of the features that it speaks of."""
+    named: dict[str, Any] = {
+        key: name_of(name)
+        for key in ("name", "parent", "after", "label_of")
+        if (name := getattr(column, key))
+    }
+    return replace(column, **named, heads=tuple(map(name_of, column.heads)))

@@ -38,7 +38,7 @@ from pegsynth.schema import Schema
 from pegsynth.schema.declared_types import check_declared
 from pegsynth.schema.dtypes import unit_text
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.private_categories import candidates
+from pegsynth.schema.number_text import candidates
 from pegsynth.spark import arrow_batches
 from pegsynth.spark.cluster_files import folder_columns
 from pegsynth.spark.codes import UnitWords, bounded, plain_values

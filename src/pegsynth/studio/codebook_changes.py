@@ -18,14 +18,12 @@ from typing import Any
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.calendar_units import TEMPORAL
-from pegsynth.schema.entry import Entry
+from pegsynth.schema.entry import Entry, PublicFiles
 from pegsynth.schema.feature import DROPPED
 from pegsynth.schema.panel import Panel
-from pegsynth.schema.public_files import PublicFiles
 from pegsynth.schema.recoding import Recoding
 from pegsynth.schema.rule_text import rule_labels
 from pegsynth.schema.rules import NamedRule
-from pegsynth.schema.section_toml import read_recoding
 from pegsynth.schema.toml import load, loads, save, with_comments
 
 _TEXT = r'"(?:[^"\\]|\\.)*"'
@@ -289,8 +287,8 @@ def _recoding(old: Feature, told: Told, folder: Path) -> Recoding | None:
     elif hierarchy:
         if not level.isdecimal():
             raise ParameterError("the level of a hierarchy is a whole number: steps to go up")
-        entry = Entry.at("features", f"feature {old.name!r}", {"hierarchy": hierarchy})
-        read = read_recoding(entry, PublicFiles(folder)) or Recoding()
+        stated, files = {"hierarchy": hierarchy}, PublicFiles(folder)
+        read = Entry.at(Feature, f"feature {old.name!r}", stated, files).made(Recoding)
         kept |= {"hierarchy": read.hierarchy, "level": int(level)}
     found = Recoding(**values, **kept)
     return None if found == Recoding() else found

@@ -24,7 +24,8 @@ from pegsynth.inference.statistics import spread
 from pegsynth.kernels.arrays import Int64
 from pegsynth.schema import Schema
 from pegsynth.schema.dialect import Dialect
-from pegsynth.schema.panel import PRIVATE, Panel
+from pegsynth.schema.keys import PRIVATE
+from pegsynth.schema.panel import Panel
 from pegsynth.schema.wide_schema import gap_edges, wide_schema
 from pegsynth.tables.reader import TableReader
 from pegsynth.tables.table_input import open_table

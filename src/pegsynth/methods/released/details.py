@@ -21,7 +21,7 @@ from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.methods.gibbs.order import detail_features
 from pegsynth.methods.released.row_pool import Pool
 from pegsynth.methods.released.smoothing import fitted_to
-from pegsynth.schema.parents import ancestors, belongs_to, has_map
+from pegsynth.schema.related_columns import ancestors, belongs_to, has_map
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema

@@ -49,8 +49,8 @@ from pegsynth.privacy import (
 )
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream, Words
-from pegsynth.schema.panel import PRIVATE
-from pegsynth.schema.parents import ancestors
+from pegsynth.schema.keys import PRIVATE
+from pegsynth.schema.related_columns import ancestors
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes, Rows

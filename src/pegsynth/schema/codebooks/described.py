@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pegsynth.schema.binning import round_edges, within_type
-from pegsynth.schema.feature import PRIVATE, Feature, Role, number_text
+from pegsynth.schema.feature import Feature, Role, number_text
+from pegsynth.schema.keys import PRIVATE
 
 Type = Literal["", "text", "whole", "number", "bool", "date", "time"]
 
@@ -62,83 +63,62 @@ class Described:
 
 
 def feature_of(told: Described) -> Feature:
-    """Return the feature that a codebook describes; what it does not tell is left for review."""
+    """Return the feature that a codebook describes; what it does not tell is left for review.
+
+    Edges of numbers are measured by the release then, and categories are found by it.
+    """
     if told.identifier:
         return Feature(told.name, role="identifier", notes=("an identifier, by the codebook",))
     missing = tuple(dict.fromkeys(("", *told.missing)))
-    listed = [code for code, _ in told.codes if code not in missing]
-    if told.type == "bool" and not listed:
-        listed = ["false", "true"]
-    limits = told.lowest is not None and told.highest is not None
-    common: dict[str, Any] = {
-        "label": told.label,
-        "missing": missing,
-        "dtype": told.written,
-        "role": told.role,
-        "value_labels": tuple((code, text) for code, text in told.codes if text),
-    }
-    if listed and not (limits and told.type in ("whole", "number") and len(listed) < 3):
-        kind: Any = "ordinal" if told.ordered else "nominal"
-        return Feature(told.name, kind, categories=tuple(dict.fromkeys(listed)), **common)
-    if limits and told.type in ("whole", "number", ""):
-        return _numeric(told, common)
-    return left_for_review(told)
-
-
-def _numeric(told: Described, common: dict[str, Any]) -> Feature:
-    low, high = told.lowest or 0.0, told.highest or 0.0
-    whole = told.type == "whole"
-    if whole and 0 <= high - low <= MOST_LISTED_RANGE:
-        values = tuple(str(number) for number in range(math.ceil(low), math.floor(high) + 1))
-        codes = tuple(each for each in values if each not in common["missing"])
-        return Feature(told.name, "ordinal", categories=codes, **common)
-    edges = within_type(round_edges(low, high, BINS, whole=whole), told.written)
-    return Feature(told.name, "numeric", edges=edges, **common)
-
-
-def left_for_review(told: Described) -> Feature:
-    """Return the column of which a codebook tells neither values nor limits.
-
-    Edges of numbers are measured by the release, and categories are found by it.
-    """
-    common: dict[str, Any] = {
-        "missing": tuple(dict.fromkeys(("", *told.missing))),
-        "dtype": told.written,
-        "role": told.role,
-        "label": told.label,
-        "value_labels": tuple((code, text) for code, text in told.codes if text),
-    }
-    if told.type in ("whole", "number"):
-        return Feature(
-            told.name,
-            "numeric",
-            edges=PRIVATE,  # type: ignore[arg-type]
-            **common,
-            notes=(
-                "OPEN: the codebook tells no limits, so that edges are measured; list edges or "
-                "state lowest and highest if they are public knowledge",
-            ),
-        )
-    if told.type in ("date", "time"):
-        return Feature(
-            told.name,
-            "date" if told.type == "date" else "datetime",
-            edges=PRIVATE,  # type: ignore[arg-type]
-            **common,
-            notes=("OPEN: edges of these dates are measured; state the format of texts",),
-        )
     return Feature(
         told.name,
-        categories=PRIVATE,  # type: ignore[arg-type]
-        **common,
-        notes=(
-            "OPEN: the codebook tells no values, so that categories are found; list those that are "
-            "public knowledge, or make it an identifier, which is dropped",
-        ),
+        label=told.label,
+        missing=missing,
+        dtype=told.written,
+        role=told.role,
+        value_labels=tuple((code, text) for code, text in told.codes if text),
+        **_values(told, missing),
     )
 
 
-def code_text(value: Any) -> str:
+def _values(told: Described, missing: Collection[str]) -> dict[str, Any]:
+    """Return kind, and categories or edges; what is open has a note."""
+    numbers = told.type in ("whole", "number")
+    listed = tuple(dict.fromkeys(code for code, _ in told.codes if code not in missing))
+    if told.type == "bool" and not listed:
+        listed = ("false", "true")
+    low, high = told.lowest, told.highest
+    limits = low is not None and high is not None
+    if listed and not (limits and numbers and len(listed) < 3):
+        return {"kind": "ordinal" if told.ordered else "nominal", "categories": listed}
+    if low is not None and high is not None and told.type in ("whole", "number", ""):
+        whole = told.type == "whole"
+        if whole and 0 <= high - low <= MOST_LISTED_RANGE:
+            values = map(str, range(math.ceil(low), math.floor(high) + 1))
+            return {
+                "kind": "ordinal",
+                "categories": tuple(each for each in values if each not in missing),
+            }
+        edges = within_type(round_edges(low, high, BINS, whole=whole), told.written)
+        return {"kind": "numeric", "edges": edges}
+    if numbers:
+        note = (
+            "OPEN: the codebook tells no limits, so that edges are measured; list edges or state "
+            "lowest and highest if they are public knowledge"
+        )
+        return {"kind": "numeric", "edges": PRIVATE, "notes": (note,)}
+    if told.type in ("date", "time"):
+        note = "OPEN: edges of these dates are measured; state the format of texts"
+        kind = "date" if told.type == "date" else "datetime"
+        return {"kind": kind, "edges": PRIVATE, "notes": (note,)}
+    note = (
+        "OPEN: the codebook tells no values, so that categories are found; list those that are "
+        "public knowledge, or make it an identifier, which is dropped"
+    )
+    return {"categories": PRIVATE, "notes": (note,)}
+
+
+def code_text(value: object) -> str:
     """Return a code as the text that tables have for it."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -158,15 +138,11 @@ def number_of(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def texts(values: Any) -> tuple[str, ...]:
+def texts(values: object) -> tuple[str, ...]:
     """Return a list of codes as texts; one alone counts as a list."""
     if values is None:
         return ()
-    if isinstance(values, str | int | float):
-        values = [values]
-    return tuple(code_text(value) for value in _flat(values))
-
-
-def _flat(values: Iterable[Any]) -> Iterable[Any]:
-    for value in values:
-        yield value.get("value", "") if isinstance(value, dict) else value
+    listed: Any = [values] if isinstance(values, str | int | float) else values
+    return tuple(
+        code_text(value.get("value", "") if isinstance(value, dict) else value) for value in listed
+    )

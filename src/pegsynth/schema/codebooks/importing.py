@@ -1,6 +1,6 @@
 """A list of codes and labels of one feature, as offices keep them in spreadsheets.
 
-The headers of SPSS, Stata and SAS files as codebooks; no row is read.
+The headers of SPSS, Stata and SAS files as codebooks; no row is read. DDI Codebook 2.5.
 
 Which codebook a file is, and the schema that it gives.
 """
@@ -8,13 +8,14 @@ Which codebook a file is, and the schema that it gives.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 from pegsynth.errors import DataError, SchemaError
 from pegsynth.schema.codebooks import json_books
-from pegsynth.schema.codebooks.ddi import read_ddi
 from pegsynth.schema.codebooks.described import Described, Type, feature_of, number_of
 from pegsynth.schema.codebooks.yaml_subset import read_yaml
 from pegsynth.schema.dialect import Dialect
@@ -103,6 +104,80 @@ def _type(arrow: str) -> Type:
     return "number" if arrow in ("double", "float") else "text"
 
 
+# DDI Codebook 2.5: the XML in which archives describe surveys.
+
+_DECLARATION = re.compile(rb"<!(DOCTYPE|ENTITY)", re.IGNORECASE)
+_TYPES: dict[str, Type] = {"date": "date", "time": "time"}
+
+
+def read_ddi(content: bytes) -> Iterator[Described]:
+    """Yield what every variable of a codebook is said to be."""
+    if _DECLARATION.search(content):
+        # Entities make small files large; codebooks need none.
+        raise SchemaError("the XML declares a document type or entities; remove the declaration")
+    try:
+        root = ET.fromstring(content)
+    except (ET.ParseError, ValueError, LookupError):
+        raise SchemaError("the file is not valid XML; write it again") from None
+    for variable in root.iter():
+        if _tag(variable) == "var" and "name" in variable.attrib:
+            yield _variable(variable)
+
+
+def _variable(variable: ET.Element) -> Described:
+    codes, missing = [], []
+    limits: list[float | None] = [None, None]
+    for part in variable:
+        tag = _tag(part)
+        if tag == "catgry":
+            value = _child(part, "catValu")
+            codes.append((value, _child(part, "labl")))
+            if part.get("missing", "N").upper() == "Y":
+                missing.append(value)
+        elif tag == "invalrng":
+            missing += [each.get("VALUE", "") for each in part if _tag(each) == "item"]
+        elif tag == "valrng":
+            for each in part:
+                if _tag(each) == "range":
+                    limits = [number_of(each.get("min")), number_of(each.get("max"))]
+    form = next((each for each in variable if _tag(each) == "varFormat"), None)
+    nature = variable.get("nature", "")
+    continuous = variable.get("intrvl") == "contin" or nature in ("interval", "ratio")
+    labelled = [pair for pair in codes if pair[0]]
+    if continuous and limits[0] is not None:
+        # Labels of some points of a scale are no list of its values.
+        labelled = [pair for pair in labelled if pair[0] in missing]
+    return Described(
+        variable.get("name", ""),
+        _ddi_type(form, variable),
+        _child(variable, "labl"),
+        tuple(labelled),
+        tuple(text for text in missing if text),
+        limits[0],
+        limits[1],
+        ordered=nature == "ordinal",
+    )
+
+
+def _ddi_type(form: ET.Element | None, variable: ET.Element) -> Type:
+    if form is None:
+        return ""
+    if (category := form.get("category", "")) in _TYPES:
+        return _TYPES[category]
+    if form.get("type") == "character":
+        return "text"
+    return "whole" if variable.get("dcml", "") == "0" else "number"
+
+
+def _tag(element: ET.Element) -> str:
+    return str(element.tag).rpartition("}")[2]
+
+
+def _child(element: ET.Element, tag: str) -> str:
+    found = next((each for each in element if _tag(each) == tag), None)
+    return "" if found is None else " ".join("".join(found.itertext()).split())
+
+
 MOST_BYTES = 1 << 28
 KNOWN = (
     "a .sav, .dta, .sas7bdat or .xpt file, DDI Codebook (.xml), Frictionless, CSVW, SDV, mbi or "
@@ -150,25 +225,27 @@ def _columns(path: Path, feature: str | None) -> tuple[Sequence[Described], Dial
     if extension == ".xml":
         return _some(read_ddi(_bytes(path))), Dialect()
     if extension in (".yaml", ".yml"):
-        return _some(json_books.read_domain(_mapping(read_yaml(_text(path))))), Dialect()
+        return _first(json_books.DOMAINS, read_yaml(_text(path))), Dialect()
     if extension != ".json":
-        raise SchemaError(f"this is no codebook that is known; give {KNOWN}")
-    document = _mapping(_json(path))
-    for fits, read in _JSON:
-        if fits(document):
-            return _some(read(document)), json_books.read_dialect(document)
-    raise SchemaError(f"this is no codebook that is known; give {KNOWN}")
+        raise _unknown_form()
+    text = _text(path)
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        raise SchemaError("the file is not valid JSON; write it again") from None
+    return _first(json_books.FORMS, document), json_books.read_dialect(document)
 
 
-_JSON: tuple[
-    tuple[Callable[[Mapping[str, Any]], bool], Callable[..., Iterable[Described]]], ...
-] = (
-    (json_books.is_frictionless, json_books.read_frictionless),
-    (json_books.is_csvw, json_books.read_csvw),
-    (json_books.is_sdv, json_books.read_sdv),
-    (json_books.is_mbi, json_books.read_mbi),
-    (json_books.is_domain, json_books.read_domain),
-)
+def _first(readers: Iterable[json_books.Reader], document: Any) -> Sequence[Described]:
+    """Read a document by the first reader that knows its form."""
+    for read in readers if isinstance(document, dict) else ():
+        if (columns := read(document)) is not None:
+            return _some(columns)
+    raise _unknown_form()
+
+
+def _unknown_form() -> SchemaError:
+    return SchemaError(f"this is no codebook that is known; give {KNOWN}")
 
 
 def _some(columns: Iterable[Described]) -> Sequence[Described]:
@@ -176,20 +253,6 @@ def _some(columns: Iterable[Described]) -> Sequence[Described]:
     if not found:
         raise SchemaError("the codebook describes no column")
     return found
-
-
-def _mapping(document: Any) -> Mapping[str, Any]:
-    if not isinstance(document, dict):
-        raise SchemaError(f"this is no codebook that is known; give {KNOWN}")
-    return document
-
-
-def _json(path: Path) -> Any:
-    text = _text(path)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        raise SchemaError("the file is not valid JSON; write it again") from None
 
 
 def _text(path: Path) -> str:

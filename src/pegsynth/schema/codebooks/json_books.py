@@ -1,13 +1,14 @@
 """Codebooks in JSON: Frictionless Table Schema, CSVW, SDV, mbi, NIST, and domains.
 
-Each reader takes a parsed document and yields what it tells of every column. Keys that are not
-known are passed over: these formats have many that say nothing of values.
+Each reader takes a parsed document and returns what it tells of every column, or None of one that
+is of another form. Keys that are not known are passed over: these formats have many that say
+nothing of values.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -16,6 +17,8 @@ from pegsynth.schema.codebooks.described import Described, Type, code_text, numb
 from pegsynth.schema.dialect import Dialect
 
 Document = Mapping[str, Any]
+Columns = Iterator[Described] | None
+Reader = Callable[[Document], Columns]
 
 _TYPES: Mapping[str, Type] = {
     **dict.fromkeys(("string", "text", "str", "object", "categorical", "any"), "text"),
@@ -35,12 +38,12 @@ _NAMED_VALUES = ("values", "categories", "possible_values", "levels", "enum")
 _SIMPLE = re.compile(r"[^\\^$.*+?()\[\]{}]+")
 
 
-def _dicts(values: Any) -> Iterator[dict[str, Any]]:
+def _dicts(values: object) -> Iterator[dict[str, Any]]:
     if isinstance(values, list):
         yield from (value for value in values if isinstance(value, dict))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, list) and value:
         value = value[0]
     if isinstance(value, dict):
@@ -63,20 +66,16 @@ def _first(document: Document, names: Iterable[str]) -> Any:
 # Frictionless
 
 
-def _frictionless(document: Document) -> Document:
+def _frictionless(document: Document) -> Columns:
+    """Read the fields of a Table Schema, or of the first resource of a package."""
     resources = list(_dicts(document.get("resources")))
-    inner = resources[0].get("schema", {}) if resources else document.get("schema", document)
-    return inner if isinstance(inner, dict) else {}
+    schema = resources[0].get("schema", {}) if resources else document.get("schema", document)
+    if not isinstance(schema, dict) or not isinstance(schema.get("fields"), list):
+        return None
+    return _frictionless_fields(schema)
 
 
-def is_frictionless(document: Document) -> bool:
-    """Say whether a document is a Table Schema, or a package or resource that holds one."""
-    return isinstance(_frictionless(document).get("fields"), list)
-
-
-def read_frictionless(document: Document) -> Iterator[Described]:
-    """Yield the fields of a Table Schema, of the first resource of a package."""
-    schema = _frictionless(document)
+def _frictionless_fields(schema: Document) -> Iterator[Described]:
     keys = texts(schema.get("primaryKey"))
     for field in _dicts(schema["fields"]):
         limits = field.get("constraints")
@@ -96,7 +95,7 @@ def read_frictionless(document: Document) -> Iterator[Described]:
         )
 
 
-def _pairs(listed: Any) -> tuple[tuple[str, str], ...]:
+def _pairs(listed: object) -> tuple[tuple[str, str], ...]:
     """Return codes and labels from a list of values, of pairs, or a mapping."""
     if isinstance(listed, dict):
         return tuple((code_text(code), _text(text)) for code, text in listed.items())
@@ -111,27 +110,23 @@ def _pairs(listed: Any) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _labelled(missing: Any) -> tuple[tuple[str, str], ...]:
+def _labelled(missing: object) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in _pairs(missing) if pair[1]) if isinstance(missing, list) else ()
 
 
 # CSV on the Web
 
 
-def _csvw(document: Document) -> Document:
+def _csvw(document: Document) -> Columns:
+    """Read the columns of the first table."""
     tables = list(_dicts(document.get("tables")))
-    found = (tables[0] if tables else document).get("tableSchema", {})
-    return found if isinstance(found, dict) else {}
+    schema = (tables[0] if tables else document).get("tableSchema", {})
+    if not isinstance(schema, dict) or not isinstance(schema.get("columns"), list):
+        return None
+    return _csvw_columns(schema)
 
 
-def is_csvw(document: Document) -> bool:
-    """Say whether a document is metadata of CSV on the Web."""
-    return isinstance(_csvw(document).get("columns"), list)
-
-
-def read_csvw(document: Document) -> Iterator[Described]:
-    """Yield the columns of the first table."""
-    schema = _csvw(document)
+def _csvw_columns(schema: Document) -> Iterator[Described]:
     keys = texts(schema.get("primaryKey"))
     for column in _dicts(schema["columns"]):
         if column.get("virtual"):
@@ -169,22 +164,19 @@ def _csvw_codes(column: Document, kind: Document) -> tuple[tuple[str, str], ...]
 # SDV
 
 
-def _sdv(document: Document) -> Document:
+def _sdv(document: Document) -> Columns:
+    """Read the columns of the first table; SDV tells kinds and no values."""
     tables = document.get("tables")
-    if isinstance(tables, dict) and tables:
-        document = next(iter(tables.values()))
-    return document if isinstance(document, dict) else {}
+    table = next(iter(tables.values())) if isinstance(tables, dict) and tables else document
+    columns = table.get("columns") if isinstance(table, dict) else None
+    if not isinstance(columns, dict) or not all(
+        isinstance(each, dict) for each in columns.values()
+    ):
+        return None
+    return _sdv_columns(table)
 
 
-def is_sdv(document: Document) -> bool:
-    """Say whether a document is metadata of SDV."""
-    columns = _sdv(document).get("columns")
-    return isinstance(columns, dict) and all(isinstance(each, dict) for each in columns.values())
-
-
-def read_sdv(document: Document) -> Iterator[Described]:
-    """Yield the columns of the first table; SDV tells kinds and no values."""
-    table = _sdv(document)
+def _sdv_columns(table: Document) -> Iterator[Described]:
     keys = texts(table.get("primary_key"))
     for name, column in table["columns"].items():
         kind = str(column.get("sdtype", "unknown"))
@@ -208,15 +200,14 @@ def read_sdv(document: Document) -> Iterator[Described]:
 # mbi, NIST and domains of other libraries
 
 
-def is_mbi(document: Document) -> bool:
-    """Say whether a document is a domain of mbi: the number of values of every attribute."""
-    return bool(document) and all(
-        isinstance(size, int) and not isinstance(size, bool) for size in document.values()
-    )
+def _mbi(document: Document) -> Columns:
+    """Read the attributes of a domain of mbi; their values are 0, 1, .. up to their number."""
+    if not document or not all(type(size) is int for size in document.values()):
+        return None
+    return _attributes(document)
 
 
-def read_mbi(document: Document) -> Iterator[Described]:
-    """Yield the attributes of a domain; their values are 0, 1, .. up to their number."""
+def _attributes(document: Document) -> Iterator[Described]:
     for name, size in document.items():
         if not 1 <= size <= 1 << 20:
             raise SchemaError(f"attribute {str(name)[:60]!r}: there must be at least one value")
@@ -224,9 +215,10 @@ def read_mbi(document: Document) -> Iterator[Described]:
         yield Described(str(name), "whole", codes=codes)
 
 
-def is_domain(document: Document) -> bool:
-    """Say whether a document describes every column by name, as NIST and others do."""
-    return bool(_described(document))
+def _domain(document: Document) -> Columns:
+    """Read columns that are described by name, with their values or limits, as by NIST."""
+    columns = _described(document)
+    return _domain_columns(columns) if columns else None
 
 
 def _described(document: Document) -> dict[str, Any]:
@@ -254,14 +246,7 @@ def _described(document: Document) -> dict[str, Any]:
     return columns if fits else {}
 
 
-def read_domain(document: Document) -> Iterator[Described]:
-    """Yield columns that are described by their values or limits."""
-    if is_mbi(document):
-        yield from read_mbi(document)
-        return
-    columns = _described(document)
-    if not columns:
-        raise SchemaError("the domain describes no column by values or limits")
+def _domain_columns(columns: Document) -> Iterator[Described]:
     for name, column in columns.items():
         told = {"values": column} if isinstance(column, list) else column
         values = _first(told, _NAMED_VALUES)
@@ -285,7 +270,7 @@ def read_domain(document: Document) -> Iterator[Described]:
         )
 
 
-def _domain_codes(values: Any) -> tuple[tuple[tuple[str, str], ...], tuple[float, float] | None]:
+def _domain_codes(values: object) -> tuple[tuple[tuple[str, str], ...], tuple[float, float] | None]:
     """Return codes with labels, or the limits that one line such as ``0 .. 99`` gives."""
     codes = _pairs(values)
     for code, _ in codes:
@@ -310,6 +295,11 @@ def _domain_type(
         return "text"
     whole = kind == "discrete" or all(each is not None and each == int(each) for each in limits)
     return ("whole" if whole and kind != "continuous" else "number") if low is not None else ""
+
+
+DOMAINS: tuple[Reader, ...] = (_mbi, _domain)
+FORMS = (_frictionless, _csvw, _sdv, *DOMAINS)
+"""Readers of documents in JSON, those of the most special forms first."""
 
 
 def read_dialect(document: Document) -> Dialect:
