@@ -17,7 +17,7 @@ from pegsynth.codec.codec import encode
 from pegsynth.errors import ModelError
 from pegsynth.inference.procedures import quantiles
 from pegsynth.methods.counting import StreamedTable
-from pegsynth.methods.released.calibration import Calibration, calibrated
+from pegsynth.methods.released.calibration import Calibration, _State, calibrated
 from pegsynth.methods.released.measuring_sums import published_designs
 from pegsynth.methods.released.stored_released import loaded_released, stored_released
 from pegsynth.methods.released.sum_design import in_frames, sum_design, sums_of
@@ -79,6 +79,24 @@ def test_weights_are_tilted_to_the_sums_and_to_nothing_else():
     same, tilt = calibrated(np.ones(500), added, own, noise)
     assert np.allclose(same, 1.0)
     assert np.allclose(tilt, 0.0)
+
+
+class Ones:
+    """Every row adds 1 to the only sum."""
+
+    size = 1
+
+    def parts(self):
+        yield slice(0, 4), np.ones((4, 1))
+
+
+@pytest.mark.parametrize("tilt", [-5_000.0, 0.0, 5_000.0])
+def test_a_tilt_that_noise_makes_huge_leaves_weights(tilt):
+    """Under loud noise all exponents may be far below 0: nothing must be divided by 0."""
+    state = _State.of(np.ones(4), Ones(), np.array([tilt]))
+    assert state.weights.sum() > 0
+    assert state.mean == pytest.approx([1.0])
+    assert state.logarithm == pytest.approx(tilt)
 
 
 def test_released_values_agree_with_the_sums(tmp_path):

@@ -127,7 +127,8 @@ class _State:
         exponents = np.empty(len(weights))
         for rows, added in products.parts():
             exponents[rows] = added @ tilt
-        highest = float(exponents.max(initial=0.0))
+        # The largest must not underflow, or no weight is left to be scaled.
+        highest = float(exponents.max()) if len(exponents) else 0.0
         tilted = weights * np.exp(exponents - highest)
         whole = float(tilted.sum())
         mean, square = np.zeros(products.size), np.zeros((products.size, products.size))
