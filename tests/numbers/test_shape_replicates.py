@@ -126,6 +126,47 @@ def test_rows_follow_the_shapes_of_replicates_and_bins_keep_their_weight():
     assert np.allclose(same, alike)
 
 
+HIDING, SEEDS, FEW = Fraction(1, 1000), 30, 6
+"""A budget under which the upper octaves of a long tail do not stand out; releases; replicates."""
+LONG = Feature("x", kind="numeric", edges="private", dtype="int64")
+
+
+def off_in_standard_errors(seed, *, beyond):
+    """Return how far the mean of released rows is from that of a long tail."""
+    original = np.floor(np.exp(np.random.default_rng(seed).normal(4.0, 1.0, ROWS)))
+    budget_filter = PrivacyFilter(Allowance("zcdp", HIDING), RandomStream(f"tail {seed}"))
+    counts = exact_counts(LONG, original.tolist())
+    tree = measure(counts, LONG, budget_filter, 1.0, rows=ROWS)
+    settled = settle(Schema((LONG,)), {"x": tree}, 5)
+    feature = settled.schema["x"]
+    bins = np.searchsorted(feature.edges[1:-1], original, side="right")
+    sizes = np.bincount(bins, minlength=feature.bin_count)
+    shape = agreeing(settled.shapes["x"], feature, sizes.astype(float))
+    ranks = np.concatenate([(np.arange(size) + 0.5) / size for size in sizes if size])
+    drawn = shape.values(np.repeat(np.arange(len(sizes)), sizes), ranks)
+    assert drawn.max() < feature.edges[-1]
+    words = RandomStream(f"replicates {seed}")
+    others = replicated_shapes(
+        settled.shapes, settled.schema, words, count=FEW, beyond=beyond, design_effect=1.0
+    )
+    even, frame = np.ones((FEW, ROWS)), pl.DataFrame({"x": drawn})
+    lines = reweighed(frame, even, even, settled.schema, settled.shapes, others)
+    means = lines @ drawn / lines.sum(axis=1)
+    error = np.sqrt(((means - drawn.mean()) ** 2).mean()) / PART
+    return abs(drawn.mean() - original.mean()) / error
+
+
+def test_intervals_of_means_hold_the_tails_that_noise_hides():
+    """At least 0.8 of them; without those tails hardly any, because all replicates lack them."""
+    reach, least = stats.t.ppf(0.975, FEW), stats.binom.ppf(ALPHA, SEEDS, 0.8)
+    held = {
+        beyond: sum(off_in_standard_errors(seed, beyond=beyond) < reach for seed in range(SEEDS))
+        for beyond in (True, False)
+    }
+    assert held[True] >= least
+    assert held[False] < least
+
+
 def test_shapes_without_a_tree_have_no_replicates():
     shape = Shape.uniform((0.0, 8.0), 1.0, np.ones(1))
     schema = Schema((replace(PUBLIC, edges=(0.0, 8.0)),))
@@ -149,7 +190,7 @@ def test_rows_that_are_drawn_again_take_their_values_along_once(monkeypatch):
     """60 replicates know a deviation to 9 %."""
     assert spread() == pytest.approx(1.0, abs=0.25)
     usual = drawn_tables._shape_replicates
-    twin = lambda *asked, drawn: usual(*asked, drawn=True)  # noqa: E731
+    twin = lambda *asked, drawn, beyond: usual(*asked, drawn=True, beyond=beyond)  # noqa: E731
     monkeypatch.setattr(drawn_tables, "_shape_replicates", twin)
     assert spread() > 1.35
 

@@ -23,8 +23,15 @@ _STEEPEST = 4.0
 _LEAST_WEEKDAY = 1e-6
 
 
-def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
-    """Return estimated rows in every finest cell, and in every special category."""
+def cell_masses(tree: NumberTree, grid: Grid, *, beyond: bool = False) -> tuple[Float64, Float64]:
+    """Return estimated rows in every finest cell, and in every special category.
+
+    Parameters
+    ----------
+    beyond
+        Whether tails go on beyond the sizes that surely occur, as their law has it: what a table
+        may not show, because no size of it is certain, but what may be there all the same.
+    """
     estimates, variances = _upwards(tree, grid)
     top = tree.levels[0]
     octaves = grid.nodes(0)
@@ -43,7 +50,7 @@ def cell_masses(tree: NumberTree, grid: Grid) -> tuple[Float64, Float64]:
         # Years beyond those that can be seen hold nothing: dates have no tails.
         return cells, special
     ends = _end_densities(tree, grid)
-    allowed = _allowed(tree, grid, visible, sides)
+    allowed = np.ones(grid.cells, dtype=bool) if beyond else _allowed(tree, grid, visible, sides)
     masses = _with_tails(visible, estimates[0], top.deviation, cells, sides, ends, grid, allowed)
     return _within(_dealt(masses, estimates, variances, grid, tree), allowed, grid), special
 

@@ -191,13 +191,19 @@ def _settled(
 
 
 def measured_masses(
-    feature: Feature, tree: NumberTree, grid: Grid, written: NumberText | None
+    feature: Feature,
+    tree: NumberTree,
+    grid: Grid,
+    written: NumberText | None,
+    *,
+    beyond: bool = False,
 ) -> Float64:
     """Return the rows that a tree puts into every finest cell of its grid.
 
     Where edges are private, `written` says how texts spell the numbers that mean "missing".
+    `beyond` is as for `cell_masses`.
     """
-    masses, _ = cell_masses(tree, grid)
+    masses, _ = cell_masses(tree, grid, beyond=beyond)
     return masses if written is None else _without_taken(feature, grid, masses, written)
 
 

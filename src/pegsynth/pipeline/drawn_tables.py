@@ -225,18 +225,23 @@ def _own_models(session: Session, datasets: int) -> list[Model]:
     model = session.model
     if datasets < LEAST_REPLICATES or getattr(session.plan.options, "shared_noise", True):
         return [model] * datasets
-    shapes = _shape_replicates(model, session.stream, datasets, drawn=True)
+    shapes = _shape_replicates(model, session.stream, datasets, drawn=True, beyond=False)
     return [replace(model, shapes=each) for each in shapes]
 
 
 def _shape_replicates(
-    model: Model, stream: RandomStream, count: int, *, drawn: bool
+    model: Model, stream: RandomStream, count: int, *, drawn: bool, beyond: bool
 ) -> list[dict[str, Shape]]:
     """Return the shapes inside bins with fresh noise, and with other rows where asked (R28)."""
     schema = model.schema
     alike = (float(schema.rows_per_unit) if schema.unit else 1.0) if drawn else 0.0
     return replicated_shapes(
-        model.shapes, schema, stream.aside("shapes"), count=count, design_effect=alike
+        model.shapes,
+        schema,
+        stream.aside("shapes"),
+        count=count,
+        design_effect=alike,
+        beyond=beyond,
     )
 
 
@@ -312,7 +317,8 @@ def _weighted(
     shapes: list[dict[str, Shape]] = []
     if model.shapes:
         # Rows that are drawn again take their values along.
-        shapes = _shape_replicates(model, stream, count, drawn=not found.drawn_by_rows)
+        drawn_again = not found.drawn_by_rows
+        shapes = _shape_replicates(model, stream, count, drawn=drawn_again, beyond=True)
     weight = found.total / max(rows, 1)
     back: list[Float64] | None = None
     for codes, frame in chain(first, table):

@@ -25,20 +25,29 @@ from pegsynth.inference.combining_rules import PART
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.noise import add_noise
 from pegsynth.methods.released.replicates import split_counts
-from pegsynth.methods.released.row_replicates import MOST_WEIGHT
+from pegsynth.methods.released.row_replicates import LEAST_WEIGHT, MOST_WEIGHT
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
-from pegsynth.schema import Schema
+from pegsynth.schema import Feature, Schema
 from pegsynth.schema.number_text import NumberText
 
 Shapes = Mapping[str, Shape]
 
 _MOST_FACTOR = 1 + (MOST_WEIGHT - 1) / PART
 """With a part of it a row counts as much as weights allow."""
+_FARTHEST = 100.0
+"""So many times as far as any row is the farthest that a tail is taken to be."""
+_LEAST_SPREAD = 1e-9
 
 
 def replicated_shapes(
-    shapes: Shapes, schema: Schema, stream: RandomStream, *, count: int, design_effect: float = 1.0
+    shapes: Shapes,
+    schema: Schema,
+    stream: RandomStream,
+    *,
+    count: int,
+    design_effect: float = 1.0,
+    beyond: bool = False,
 ) -> list[dict[str, Shape]]:
     """Return the shapes of a model with fresh sampling and noise, `count` times.
 
@@ -48,16 +57,25 @@ def replicated_shapes(
         The settled schema.
     design_effect
         How many times the sampling variance of a count is that of independent rows; 0: noise alone.
+    beyond
+        Whether end bins have the tails that noise may hide beyond the numbers of a table. Such
+        shapes are for weights alone: no value of theirs is certain enough to be drawn.
     """
     lines = {
-        name: _replicates(shape, schema, name, stream.child(), count, design_effect)
+        name: _replicates(shape, schema, name, stream.child(), count, design_effect, beyond)
         for name, shape in shapes.items()
     }
     return [{name: next(line) for name, line in lines.items()} for _ in range(count)]
 
 
 def _replicates(
-    shape: Shape, schema: Schema, name: str, stream: RandomStream, count: int, design_effect: float
+    shape: Shape,
+    schema: Schema,
+    name: str,
+    stream: RandomStream,
+    count: int,
+    design_effect: float,
+    beyond: bool,
 ) -> Iterator[Shape]:
     feature, source = schema[name], shape.source
     if source is None:
@@ -75,9 +93,18 @@ def _replicates(
         drawn = split_counts(rows, one_level, masses, words)
         moved = (drawn - expected) * math.sqrt(design_effect)
         tree = _perturbed(source.tree, grid, moved, stream)
-        fresh = measured_masses(feature, tree, grid, written)
+        fresh = measured_masses(feature, tree, grid, written, beyond=beyond)
+        opened = _opened(feature, grid, fresh) if beyond else feature
         # Its own clipped sum, which the mean of its rows agrees with (R21).
-        yield replace(shape_of(feature, grid, fresh), source=replace(source, tree=tree))
+        yield replace(shape_of(opened, grid, fresh), source=replace(source, tree=tree))
+
+
+def _opened(feature: Feature, grid: Grid, masses: Float64) -> Feature:
+    """Return a feature whose end bins reach as far as any mass."""
+    held = np.flatnonzero(masses > 0)
+    low, *inner, high = feature.edges
+    ends = float(grid.edges[held[0]]), float(grid.edges[held[-1] + 1])
+    return feature.with_edges((min(low, ends[0]), *inner, max(high, ends[1])))
 
 
 def _perturbed(tree: NumberTree, grid: Grid, moved: Float64, stream: RandomStream) -> NumberTree:
@@ -150,7 +177,41 @@ def reweighed(
             # A number with a cell of its own may have any density next to one without.
             factors = 1 + PART * (np.minimum(factors, _MOST_FACTOR) - 1)
             line[rows] *= _kept_in_bins(factors, line[rows], bins, count)
+            for end, edge in {count - 1: feature.edges[-1], 0: feature.edges[0]}.items():
+                inside = np.flatnonzero(bins == end)
+                here = line[rows[inside]]
+                factors = _reaching(fresh, end, edge, values[inside], here)
+                line[rows[inside]] *= _kept_in_bins(factors, here, bins[inside], count)
     return found
+
+
+def _reaching(shape: Shape, end: int, edge: float, values: Float64, weights: Float64) -> Float64:
+    """Return factors by which an end bin gets the mean of a tail that none of its rows shows.
+
+    Rows cannot have the values that lie beyond the edge. They get a part f of what these do to
+    the mean of the bin, the largest most. Two moments at once would make both ends of the bin
+    heavy, because within it no weights have as large a second one.
+
+    Parameters
+    ----------
+    shape
+        A shape whose end bins reach beyond the edge.
+    values, weights
+        Of the rows of the bin.
+    """
+    pieces = slice(shape.starts[end], shape.starts[end + 1])
+    low, high, parts = shape.low[pieces], shape.high[pieces], shape.parts[pieces]
+    outside = low >= edge if end else high <= edge
+    scale = float(np.abs(values).max(initial=0.0))
+    if not outside.any() or outside.all() or scale <= 0:
+        return np.ones_like(values)
+    middles = np.clip(low / 2 + high / 2, -_FARTHEST * scale, _FARTHEST * scale) / scale
+    seen = float(middles[~outside] @ parts[~outside]) / float(parts[~outside].sum())
+    missing = PART * (float(middles @ parts) - seen)
+    centred = values / scale - float(values @ weights) / scale / float(weights.sum())
+    spread = float(weights @ centred**2) / float(weights.sum())
+    factors = 1 + missing * centred / max(spread, _LEAST_SPREAD)
+    return np.clip(factors, LEAST_WEIGHT, MOST_WEIGHT)
 
 
 def _kept_in_bins(factors: Float64, weights: Float64, bins: Int64, count: int) -> Float64:
