@@ -18,7 +18,7 @@ from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.mechanisms.marginals import Marginals, most_prior_weight, prior_weights
 from pegsynth.mechanisms.noise import choose
 from pegsynth.methods.baselines import glm_fit
-from pegsynth.methods.baselines.marginal_urns import MarginalTable, check_urns
+from pegsynth.methods.baselines.marginal import MarginalTable, check_urns
 from pegsynth.methods.gibbs.blocks import MOST_ROWS
 from pegsynth.methods.prior import MOST_TOTAL, Prior, dirichlet
 from pegsynth.methods.released.first_round import MOST_PENALTY, whole_penalty

@@ -35,7 +35,7 @@ from pegsynth.errors import BudgetError, ParameterError, PegsynthError, SchemaEr
 from pegsynth.kernels.warm import warm_up
 from pegsynth.mechanisms.quality_distances import MOST_CELLS, QualityPlan, settle_quality
 from pegsynth.methods import get
-from pegsynth.methods.base import Model, Plan
+from pegsynth.methods.base import Fitting, Model, Plan
 from pegsynth.methods.checkpoint import Checkpoint, resuming
 from pegsynth.methods.completion import check_completable
 from pegsynth.methods.counting import ConfidentialTable, StreamedTable
@@ -476,19 +476,11 @@ def fit_counted(
     """
     schema, request, plan = settled.schema, settled.request, settled.plan
     method = get(request.method)
+    work = Fitting(table, schema, stream, ledger, request.thread_count, progress)
     if plan is None:
-        options = request.options_for(method)
-        content, ledger = method.count(table, schema, options, stream, ledger)
+        content, ledger = method.count(request.options_for(method), work)
         return Model(schema, method.name, content, ledger)
-    fitted = method.fit(
-        table,
-        schema,
-        plan,
-        stream,
-        ledger,
-        threads=request.thread_count,
-        progress=progress,
-    )
+    fitted = method.fit(plan, work)
     return Model(schema, method.name, fitted.content, fitted.ledger, fitted.plan)
 
 

@@ -21,10 +21,11 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from pegsynth.errors import ModelError, ParameterError, SchemaError
+from pegsynth.mechanisms.marginals import stored_marginals
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session, Spent
-from pegsynth.methods.stored_model import Arrays, Cells, StoredModel
+from pegsynth.methods.stored_model import ROWS, Arrays, Cells, StoredModel, taken_rows
 from pegsynth.options import PAPER_METHOD
 from pegsynth.privacy import Ledger
 from pegsynth.random import RandomStream
@@ -103,6 +104,7 @@ def save_model(model: Model, path: str | Path, *, spent: Spent | None = None) ->
     stored = method.store(model.content)
     # The same noisy numbers give the same file, byte for byte.
     identity = "0" * 32 if method.released else secrets.token_hex(16)
+    marginals = stored.marginals
     manifest = Manifest(
         identity=identity,
         schema=dumps(model.schema),
@@ -111,12 +113,13 @@ def save_model(model: Model, path: str | Path, *, spent: Spent | None = None) ->
         heads=[list(line) for line in stored.heads or ((),) * len(model.schema.features)],
         tail_bits=stored.tail_bits,
         ledger=msgspec.Raw(model.ledger.to_json().encode()),
-        shares=stored.shares,
-        total=stored.total,
+        shares=[line.tolist() for line in marginals.shares] if marginals else [],
+        total=marginals.total if marginals else 1.0,
         recipe=stored_plan(model.plan) if model.plan else None,
         frame=model.frame,
     )
-    arrays = {**cell_arrays(stored.cells), **stored.arrays, **shape_arrays(model.shapes)}
+    rows = {} if stored.rows is None else {ROWS: stored.rows}
+    arrays = {**cell_arrays(stored.cells), **rows, **stored.arrays, **shape_arrays(model.shapes)}
     content = Container(notice_of(model), KIND, FORMAT, msgspec.json.encode(manifest), arrays)
     replacing = Path(path).exists()
     with _unused(path):
@@ -147,8 +150,8 @@ def load_model(path: str | Path) -> Model:
             tuple(tuple(line) for line in manifest.heads),
             manifest.tail_bits,
             cells,
-            manifest.shares,
-            manifest.total,
+            stored_marginals(manifest.shares, manifest.total, schema.category_counts),
+            taken_rows(arrays, schema),
             arrays,
         )
         plan = restored_plan(manifest.recipe, schema, stored) if manifest.recipe else None

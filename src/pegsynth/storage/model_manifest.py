@@ -7,7 +7,6 @@ its events do not bear out. The manifest holds public or paid-for parameters onl
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from pegsynth.errors import ModelError, PegsynthError
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.stored_model import StoredModel
+from pegsynth.methods.stored_model import StoredPlan as PlanParts
 from pegsynth.options import Order, PriorKind
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
@@ -83,11 +83,16 @@ def stored_plan(plan: Plan) -> StoredPlan:
     }
     options = {each.name: getattr(plan.options, each.name) for each in fields(plan.options)}
     plain = {name: str(v) if isinstance(v, Path) else v for name, v in options.items()}
+    parts = get(plan.method).store_plan(plan)
     return StoredPlan(
         draw={"method": plan.method, **plain},
         budget=budget,
-        events=json.dumps([event_to_builtins(event) for event in plan.events]),
-        **get(plan.method).store_plan(plan),
+        events=json.dumps([event_to_builtins(event) for event in parts.events]),
+        order=parts.order,
+        prior=parts.prior,
+        seed_pool=parts.seed_pool,
+        numerator=parts.numerator,
+        scale=parts.scale,
     )
 
 
@@ -96,13 +101,16 @@ def restored_plan(stored: StoredPlan, schema: Schema, model: StoredModel) -> Pla
     try:
         method = get(stored.draw["method"])
         options = method.options(**{n: v for n, v in stored.draw.items() if n != "method"})
-        parts: Mapping[str, Any] = {
-            name: getattr(stored, name) for name in stored.__struct_fields__
-        } | {
-            "events": tuple(event_from_builtins(event) for event in json.loads(stored.events)),
-            "budget": Budget(**stored.budget),
-            "options": options,
-        }
+        parts = PlanParts(
+            options,
+            Budget(**stored.budget),
+            tuple(event_from_builtins(event) for event in json.loads(stored.events)),
+            stored.order,
+            stored.prior,
+            stored.seed_pool,
+            stored.numerator,
+            stored.scale,
+        )
     except (PegsynthError, KeyError, TypeError, ValueError, RecursionError):
         raise ModelError("its recipe is damaged") from None
     try:

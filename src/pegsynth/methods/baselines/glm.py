@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,9 +48,9 @@ if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature
 
 
-Scores = Literal["auto", "always", "never"]
-
 SCORED_ABOVE = 64
+"""Ordinal and numeric features with more categories enter as scores. Indicators follow any shape
+and predict better wherever there are rows enough to fit them."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class Design:
 
 
 def make_design(
-    codes: Codes, schema: Schema, *, weights: Float64, scores: Scores = "auto"
+    codes: Codes, schema: Schema, *, weights: Float64, scored_above: int = SCORED_ABOVE
 ) -> Design:
     """Lay out the columns of a schema, standardising scores over the rows given.
 
@@ -128,18 +128,14 @@ def make_design(
     ----------
     codes, weights
         Rows over which scores get mean 0 and variance 1, special codes aside.
-    scores
-        Which ordinal and numeric features enter as scores: ``always`` all of them,
-        ``never`` none, ``auto`` those with more than 64 categories. Indicators follow
-        any shape and predict better wherever there are rows enough to fit them.
+    scored_above
+        From how many categories on ordinal and numeric features enter as scores.
     """
-    if scores not in get_args(Scores):
-        raise ParameterError(f"scores must be one of {', '.join(get_args(Scores))}")
     values: list[Float64] = []
     sizes: list[int] = []
     first_column = [0]
     for index, feature in enumerate(schema.features):
-        if is_scored(feature, scores):
+        if feature.kind != "nominal" and feature.category_count > scored_above:
             held, cells = _scored(feature, codes[:, index], weights)
         else:
             held, cells = _indicators(feature)
@@ -152,13 +148,6 @@ def make_design(
         np.concatenate([[0], np.cumsum([*sizes, 1])]).astype(np.int64),
         np.array([*first_column, len(sizes) + 1], dtype=np.int64),
     )
-
-
-def is_scored(feature: Feature, scores: Scores) -> bool:
-    """Whether a feature enters as a score."""
-    if feature.kind == "nominal" or scores == "never":
-        return False
-    return scores == "always" or feature.category_count > SCORED_ABOVE
 
 
 def row_columns(codes: Codes) -> NDArray[np.int32]:

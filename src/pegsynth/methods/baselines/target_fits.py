@@ -15,6 +15,7 @@ What fitting any imputation model shares: rows kept, targets allowed, targets in
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import DataError, ModelError, ParameterError
 from pegsynth.kernels.arrays import Codes, Float64
-from pegsynth.progress import Progress
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import Words
 from pegsynth.runtime import Stop, run_each
 
@@ -113,74 +114,82 @@ STAGE = "models"
 MOST_CATEGORIES = 1_000
 
 
-def kept_rows(
-    codes: Codes, schema: Schema, sample_weight: Float64 | None, max_rows: int | None
-) -> tuple[Codes, Float64]:
-    """Return the rows to fit to and their weights, all 1 if there are none.
+@dataclass(frozen=True)
+class RowsToFit:
+    """Rows that conditional models are fitted to, and how the work is done.
 
-    Rows of weight 0 are left out; of the others at most `max_rows`, evenly spaced.
+    Parameters
+    ----------
+    codes, schema
+        One line of codes per row, and the codebook they follow.
+    weights
+        Weight of every row; a weight of 2 is the same as the row twice.
+    targets
+        Features to be predicted.
+    max_rows
+        Most rows to fit to, None for all.
+    threads
+        How many targets are fitted at a time.
+    progress
+        Told of every finished target.
     """
-    check_rows(codes, schema)
-    if len(codes) == 0:
-        raise DataError("an imputation model needs at least one row to be fitted to")
-    weights = check_weights(sample_weight, len(codes))
-    kept = np.flatnonzero(weights > 0)
-    kept = kept[spaced_rows(len(kept), max_rows)]
-    return codes[kept], weights[kept]
 
+    codes: Codes
+    schema: Schema
+    weights: Float64
+    targets: tuple[int, ...]
+    max_rows: int | None = None
+    threads: int = 1
+    progress: Progress = quiet
 
-def check_weights(sample_weight: Float64 | None, rows: int) -> Float64:
-    """Return weights as floating point numbers, 1 for every row if there are none."""
-    if sample_weight is None:
-        return np.ones(rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (rows,):
-        raise ParameterError("sample_weight must hold one number for each row")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise ParameterError("sample_weight must be finite, not negative, and not all zero")
-    return weights
+    @classmethod
+    def of(
+        cls,
+        codes: Codes,
+        schema: Schema,
+        *,
+        targets: Sequence[int] | None = None,
+        sample_weight: Float64 | None = None,
+        max_rows: int | None = None,
+    ) -> RowsToFit:
+        """Check rows; all features are targets and weights are 1 where nothing else is said.
 
+        Rows of weight 0 are left out; of the others at most `max_rows` are kept, evenly spaced.
+        """
+        check_rows(codes, schema)
+        if len(codes) == 0:
+            raise DataError("an imputation model needs at least one row to be fitted to")
+        chosen = tuple(range(len(schema.features)) if targets is None else targets)
+        for target in chosen:
+            count = schema.category_counts[target]
+            if count > MOST_CATEGORIES:
+                raise ParameterError(
+                    f"feature {schema.names[target]!r} has {count:,} categories; an imputation "
+                    f"model predicts at most {MOST_CATEGORIES:,}. Group its categories in the "
+                    "schema, or use a method of the pegs family"
+                )
+        weights = np.ones(len(codes)) if sample_weight is None else sample_weight
+        kept = np.flatnonzero(weights > 0)
+        kept = kept[spaced_rows(len(kept), max_rows)]
+        return cls(codes[kept], schema, weights[kept], chosen, max_rows)
 
-def check_targets(targets: Sequence[int] | None, schema: Schema) -> tuple[int, ...]:
-    """Return the targets to fit, all features if none were named, without repetition."""
-    features = len(schema.features)
-    chosen = tuple(range(features)) if targets is None else tuple(dict.fromkeys(targets))
-    if any(not 0 <= target < features for target in chosen):
-        raise ParameterError(f"targets are feature numbers from 0 to {features - 1}")
-    for target in chosen:
-        count = schema.category_counts[target]
-        if count > MOST_CATEGORIES:
-            raise ParameterError(
-                f"feature {schema.names[target]!r} has {count:,} categories; an imputation model "
-                f"predicts at most {MOST_CATEGORIES:,}. Group its categories in the schema, or use "
-                "a method of the pegs family"
-            )
-    return chosen
+    def fit_each(
+        self, targets: Sequence[int], fit: Callable[[int, Stop], _Fitted], *, threads: int
+    ) -> dict[int, _Fitted]:
+        """Fit targets, several at a time, and tell of every one that is done.
+
+        Ctrl-C ends it at once; fits look at the `Stop` they are given to end soon after.
+        """
+        fitted: dict[int, _Fitted] = {}
+        self.progress(STAGE, 0, len(targets))
+        for target, result in run_each(targets, fit, threads=threads):
+            fitted[target] = result
+            self.progress(STAGE, len(fitted), len(targets))
+        return {target: fitted[target] for target in sorted(fitted)}
 
 
 def spaced_rows(rows: int, most: int | None) -> NDArray[np.intp]:
     """Return at most `most` row numbers, evenly spaced: a public rule that needs no chance."""
-    if most is not None and most < 1:
-        raise ParameterError("a number of rows must be at least 1")
     if most is None or rows <= most:
         return np.arange(rows)
     return (np.arange(most) * rows) // most
-
-
-def fit_each(
-    targets: Sequence[int],
-    fit: Callable[[int, Stop], _Fitted],
-    *,
-    threads: int,
-    progress: Progress,
-) -> dict[int, _Fitted]:
-    """Fit all targets, several at a time, and tell of every one that is done.
-
-    Ctrl-C ends it at once; fits look at the `Stop` they are given to end soon after.
-    """
-    fitted: dict[int, _Fitted] = {}
-    progress(STAGE, 0, len(targets))
-    for target, result in run_each(targets, fit, threads=threads):
-        fitted[target] = result
-        progress(STAGE, len(fitted), len(targets))
-    return {target: fitted[target] for target in sorted(fitted)}

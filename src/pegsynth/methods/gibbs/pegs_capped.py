@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.methods.base import Model, Sampler
-from pegsynth.methods.gibbs.method import DEFAULT_HEADS, GibbsMethod
-from pegsynth.methods.method_options import PegsCappedOptions
+from pegsynth.methods.gibbs.blocks import dense_limit
+from pegsynth.methods.gibbs.chains import MOST_URN_BYTES, chain_limits, urn_bytes
+from pegsynth.methods.gibbs.gibbs_plan import (
+    DEFAULT_HEADS,
+    GibbsPlan,
+    default_visits,
+    settle_keys,
+)
+from pegsynth.methods.gibbs.method import GibbsMethod
+from pegsynth.methods.gibbs.order import detail_features
+from pegsynth.methods.gibbs.samplers import CappedSampler, UrnSampler, prepare
+from pegsynth.methods.registry import PegsCappedOptions
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
-    from pegsynth.methods.gibbs.chains import Schedule
-    from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
+    from pegsynth.methods.stored_model import StoredPlan
     from pegsynth.privacy import Budget, Event, Structure
+    from pegsynth.privacy.assumptions import Parameters
     from pegsynth.schema import Schema
 
 CAPPED_HEADS = 1
 DEFAULT_CHAINS = 4
 
 
-class PegsCapped(GibbsMethod):
+class PegsCapped(GibbsMethod[PegsCappedOptions]):
     """Chains that run on, every entry answering a capped number of visits."""
 
     name = "pegs-capped"
@@ -29,7 +40,12 @@ class PegsCapped(GibbsMethod):
     options = PegsCappedOptions
 
     def settle(
-        self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
+        self,
+        schema: Schema,
+        budget: Budget,
+        options: PegsCappedOptions,
+        *,
+        scale: int = DEFAULT_SCALE,
     ) -> GibbsPlan:
         """Settle a release.
 
@@ -48,11 +64,10 @@ class PegsCapped(GibbsMethod):
         affordable = _urns_fit(schema, urn) and 2 * urn.numerator <= counted.numerator
         return urn if affordable else cap
 
-    def filled(self, schema: Schema, options: Any, *, total: bool) -> Any:
+    def filled(
+        self, schema: Schema, options: PegsCappedOptions, *, total: bool
+    ) -> PegsCappedOptions:
         """Choose visit cap, chains, virtual rows and seed rows."""
-        from pegsynth.methods.gibbs.chains import chain_limits
-        from pegsynth.methods.gibbs.gibbs_plan import default_visits, settle_keys
-
         visits = options.visits
         if visits is None:
             heads = self.default_heads(options, total=total)
@@ -71,21 +86,15 @@ class PegsCapped(GibbsMethod):
             seed_pool=options.seed_pool or ("marginal" if total else "uniform"),
         )
 
-    def default_heads(self, options: Any, *, total: bool) -> int:
+    def default_heads(self, options: PegsCappedOptions, *, total: bool) -> int:
         """Return m: a cap leaves visits for few entries, urns for more."""
         return CAPPED_HEADS if total and not options.urn else DEFAULT_HEADS
 
-    def shape(self, schema: Schema, options: Any) -> Structure:
+    def shape(self, schema: Schema, options: PegsCappedOptions) -> Structure:
         """Let an entry answer T visits, dealt to G chains, or T draws of an urn."""
-        from pegsynth.methods.drawn_features import drawn_features
-        from pegsynth.privacy import Structure
-
-        return Structure(
+        return replace(
+            super().shape(schema, options),
             method="urn" if options.urn else "pegs-capped",
-            features=len(drawn_features(schema, options)),
-            rows=options.rows or 1,
-            sweeps=options.sweeps,
-            datasets=options.datasets,
             visits=options.visits,
             chains=options.chains or 1,
         )
@@ -94,49 +103,32 @@ class PegsCapped(GibbsMethod):
         """Rows cost nothing after the visits are paid for."""
         return None
 
-    def schedule(self, options: Any) -> Schedule:
-        """Every row is a chain of its own where only the machine is looked at."""
-        from pegsynth.methods.gibbs.chains import Schedule
-
-        return Schedule(1, options.sweeps)
-
-    def sampler(self, model: Model, plan: Any, *, threads: int) -> Sampler:
+    def sampler(self, model: Model, plan: GibbsPlan, *, threads: int) -> Sampler:
         """Count visits, or put drawn values back into their urn."""
-        from pegsynth.methods.gibbs.samplers import CappedSampler, UrnSampler, prepare
+        ready = prepare(model.schema, model.content, plan)
+        if plan.options.urn:
+            return UrnSampler(ready, plan.options)
+        return CappedSampler(ready, plan.options, threads=threads)
 
-        options, dtype = plan.options, model.schema.code_dtype
-        ready, visits = prepare(model.schema, model.content, plan), options.visits or 1
-        if options.urn:
-            return UrnSampler(ready, dtype, sweeps=options.sweeps, visits=visits)
-        return CappedSampler(
-            ready,
-            dtype,
-            sweeps=options.sweeps,
-            visits=visits,
-            chains=options.chains or 1,
-            threads=threads,
-        )
-
-    def limited(self, plan: Any) -> bool:
+    def limited(self, plan: GibbsPlan) -> bool:
         """Rows are free; visits are what is limited."""
         return False
 
-    def charged(self, schema: Schema, plan: Any, rows: int) -> tuple[Event, ...]:
+    def charged(self, schema: Schema, plan: GibbsPlan, rows: int) -> tuple[Event, ...]:
         """Return the price of the visits, however many rows were drawn."""
-        events: tuple[Event, ...] = plan.events
-        return events
+        return plan.events
 
-    def saved_options(self, options: Any) -> Any:
+    def saved_options(self, options: PegsCappedOptions) -> PegsCappedOptions:
         """Count visits unless the user asks for urns, which no file holds."""
         return replace(options, urn=False) if options.urn is None else options
 
-    def declared_options(self, plan: Any) -> dict[str, Any]:
+    def declared_options(self, plan: GibbsPlan) -> Parameters:
         """Return visits, chains and urn as well."""
         options = plan.options
         capped = {"visits": options.visits, "chains": options.chains or 1, "urn": bool(options.urn)}
         return super().declared_options(plan) | capped
 
-    def store_plan(self, plan: Any) -> dict[str, Any]:
+    def store_plan(self, plan: GibbsPlan) -> StoredPlan:
         """Refuse urns, which a model file does not hold."""
         if plan.options.urn:
             raise ModelError(
@@ -158,12 +150,6 @@ class PegsCapped(GibbsMethod):
 
 def _urns_fit(schema: Schema, plan: GibbsPlan) -> bool:
     """Say whether urns fit in memory whichever heads will be chosen."""
-    import math
-
-    from pegsynth.methods.gibbs.blocks import dense_limit
-    from pegsynth.methods.gibbs.chains import MOST_URN_BYTES, urn_bytes
-    from pegsynth.methods.gibbs.order import detail_features
-
     # A detail's key is its parent, however few heads the others have.
     heads = max(plan.keys.heads, min(1, len(detail_features(schema))))
     largest = sorted(schema.category_counts, reverse=True)[:heads]
