@@ -7,7 +7,7 @@ that and the budget follows alpha, before any data is read.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -35,6 +35,7 @@ from pegsynth.privacy.calibrate import DEFAULT_SCALE
 from pegsynth.privacy.draw_events import DETAILS, DRAWS
 
 if TYPE_CHECKING:
+    from pegsynth.auditing.run import Finding
     from pegsynth.schema import Schema
 
 
@@ -280,6 +281,12 @@ class PricedMethod(Method[Options, Q, F]):
             before=price.before,
             details=self.drawn_details(schema, options),
         )
+
+    def audit(self, *, full: bool, threads: int) -> Iterator[Finding]:
+        """Enumerate tiny releases, where anything is claimed."""
+        from pegsynth.auditing.run import audit_table_method
+
+        return audit_table_method(self.name) if self.has_proof else iter(())
 
     def limited(self, plan: Q) -> bool:
         """Whether the plan covers a number of rows and no more."""

@@ -10,7 +10,7 @@ the Adult census table, is only ever the bound of an integer.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,6 @@ from pegsynth.schema import Schema
 from pegsynth.schema.rules import Rule, conditioned
 
 if TYPE_CHECKING:
-    from pegsynth.auditing.run import Finding
     from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy.assumptions import Parameters
 
@@ -245,12 +244,6 @@ class Contingency(PricedMethod[ContingencyOptions, PricedPlan, RowsFit]):
             return draw
 
         return ChunkSampler(schema, table)
-
-    def audit(self, *, full: bool, threads: int) -> Iterator[Finding]:
-        """Enumerate tiny releases."""
-        from pegsynth.auditing.run import audit_table_method
-
-        return audit_table_method(self.name)
 
     def declared_options(self, plan: PricedPlan) -> Parameters:
         """Return whether the table is smoothed."""

@@ -6,7 +6,7 @@ multiple imputation do, for comparison.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -45,7 +45,6 @@ from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 
 if TYPE_CHECKING:
-    from pegsynth.auditing.run import Finding
     from pegsynth.privacy.assumptions import Assumption, Parameters
 
 FittedModels: TypeAlias = GlmModel | TreeModel
@@ -211,12 +210,6 @@ class Pmi(Imputation[PmiOptions]):
     name = "pmi"
     summary = "regressions with virtual rows (the paper's perturbed multiple imputation)"
     options = PmiOptions
-
-    def audit(self, *, full: bool, threads: int) -> Iterator[Finding]:
-        """Enumerate tiny releases."""
-        from pegsynth.auditing.run import audit_table_method
-
-        return audit_table_method(self.name)
 
     def filled(self, schema: Schema, options: PmiOptions, *, total: bool) -> PmiOptions:
         """Choose seed rows: paid marginals, or public uniform ones."""

@@ -13,9 +13,8 @@ M independent sequences of at most T draws, whatever the rules (R17, R18).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -38,9 +37,6 @@ from pegsynth.privacy.draw_events import UrnDraws
 from pegsynth.random import RandomStream, Words
 from pegsynth.schema import Schema
 from pegsynth.schema.rules import Rule
-
-if TYPE_CHECKING:
-    from pegsynth.auditing.run import Finding
 
 DRAWS_PER_ROW = 4
 """Attempts per row that a budget pays for by default where rules may reject some."""
@@ -244,12 +240,6 @@ class Marginal(PricedMethod[MarginalOptions, PricedPlan, MarginalTable]):
         shape = self.shape(model.schema, plan.options)
         most = shape.visits if plan.draws is not None else None
         return _UrnTables(model.content, model.schema, plan, most)
-
-    def audit(self, *, full: bool, threads: int) -> Iterator[Finding]:
-        """Enumerate tiny releases."""
-        from pegsynth.auditing.run import audit_table_method
-
-        return audit_table_method(self.name)
 
     def store(self, content: MarginalTable) -> StoredModel:
         """Return the counts as cells without a key."""

@@ -14,7 +14,7 @@ What fitting any imputation model shares: rows kept, targets allowed, targets in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 
 Integers = NDArray[np.int64]
-Arrays = dict[str, NDArray[Any]]
+Values = NDArray[Any]
+Arrays = dict[str, Values]
 
 
 def check_rows(codes: Codes, schema: Schema, *, ignore: int | None = None) -> None:
@@ -62,7 +63,7 @@ def pack_text(text: str) -> NDArray[np.uint8]:
     return np.frombuffer(text.encode(), dtype=np.uint8).copy()
 
 
-def unpack_text(packed: NDArray[Any]) -> str:
+def unpack_text(packed: Values) -> str:
     """Return the text of `pack_text`."""
     try:
         return np.asarray(packed, dtype=np.uint8).tobytes().decode()
@@ -70,12 +71,33 @@ def unpack_text(packed: NDArray[Any]) -> str:
         raise damaged() from None
 
 
-def take(arrays: Mapping[str, NDArray[Any]], name: str, dtype: Any) -> NDArray[Any]:
+def take(arrays: Arrays, name: str, dtype: type) -> Values:
     """Return one array of a saved model, refusing one that is missing or of another kind."""
     held = arrays.get(name)
     if held is None or held.ndim != 1 or held.dtype.kind != np.dtype(dtype).kind:
         raise damaged()
     return np.ascontiguousarray(held, dtype=dtype)
+
+
+def take_targets(arrays: Arrays, schema: Schema) -> list[int]:
+    """Return the targets of a saved model: features of the schema, each once."""
+    targets: list[int] = take(arrays, "targets", np.int64).tolist()
+    known = all(0 <= target < len(schema.features) for target in targets)
+    if not known or len(set(targets)) != len(targets):
+        raise damaged()
+    return targets
+
+
+def joined(parts: Sequence[Values], dtype: type) -> Values:
+    """Return the lines of all targets one after another."""
+    return np.concatenate([np.empty(0, dtype=dtype), *parts])
+
+
+def cut(flat: Values, lengths: Sequence[int] | Integers) -> list[Values]:
+    """Return the line of every target, refusing lengths that are not those of the whole."""
+    if any(length < 0 for length in lengths) or sum(lengths) != len(flat):
+        raise damaged()
+    return np.split(flat, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
 def damaged() -> ModelError:

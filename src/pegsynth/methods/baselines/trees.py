@@ -32,9 +32,12 @@ from pegsynth.methods.baselines.target_fits import (
     RowsToFit,
     cell_starts,
     check_rows,
+    cut,
     damaged,
+    joined,
     pack_text,
     take,
+    take_targets,
     unpack_text,
 )
 from pegsynth.random import Words
@@ -112,45 +115,41 @@ class TreeModel:
             "tree_counts": np.array([len(trees.roots) for trees in held], dtype=np.int64),
             "node_counts": np.array([len(trees.nodes.feature) for trees in held], dtype=np.int64),
             "entry_counts": np.array([len(trees.nodes.codes) for trees in held], dtype=np.int64),
-            "ranks": _joined([trees.ranks for trees in held], np.int32),
-            "roots": _joined([trees.roots for trees in held], np.int64),
+            "ranks": joined([trees.ranks for trees in held], np.int32),
+            "roots": joined([trees.roots for trees in held], np.int64),
             "note": pack_text(self.note),
         }
         for name, dtype in _NODE_ARRAYS.items():
             parts = [getattr(trees.nodes, name) for trees in held]
-            out[f"node_{name}"] = _joined(parts, dtype)
+            out[f"node_{name}"] = joined(parts, dtype)
         return out
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], schema: Schema) -> Self:
+    def from_arrays(cls, arrays: Arrays, schema: Schema) -> Self:
         """Rebuild a model from `arrays`, refusing what does not belong to the schema."""
-        targets = take(arrays, "targets", np.int64)
-        features = len(schema.features)
-        known = ((targets >= 0) & (targets < features)).all()
-        if not known or len(set(targets.tolist())) != len(targets):
-            raise damaged()
+        targets = take_targets(arrays, schema)
         nodes = take(arrays, "node_counts", np.int64)
         entries = take(arrays, "entry_counts", np.int64)
         cells = np.full(len(targets), int(cell_starts(schema)[-1]))
         lengths = {"feature": nodes, "split": nodes, "left": nodes, "right": nodes}
         lengths |= {"start": nodes + 1, "codes": entries, "shares": entries}
-        ranks = _split(take(arrays, "ranks", np.int32), cells)
-        roots = _split(take(arrays, "roots", np.int64), take(arrays, "tree_counts", np.int64))
+        ranks = cut(take(arrays, "ranks", np.int32), cells)
+        roots = cut(take(arrays, "roots", np.int64), take(arrays, "tree_counts", np.int64))
         parts = {
-            name: _split(take(arrays, f"node_{name}", dtype), lengths[name])
+            name: cut(take(arrays, f"node_{name}", dtype), lengths[name])
             for name, dtype in _NODE_ARRAYS.items()
         }
         if any(len(part) != len(targets) for part in (ranks, roots, *parts.values())):
             raise damaged()
         trees = {}
-        for index, target in enumerate(targets.tolist()):
+        for index, target in enumerate(targets):
             held = Nodes(**{name: parts[name][index] for name in _NODE_ARRAYS})
             trees[target] = Trees(ranks[index], roots[index], held)
-            _check(trees[target], features, schema.category_counts[target])
+            _check(trees[target], len(schema.features), schema.category_counts[target])
         return cls(schema, trees, unpack_text(take(arrays, "note", np.uint8)))
 
 
-_NODE_ARRAYS: dict[str, Any] = {
+_NODE_ARRAYS: dict[str, type] = {
     "feature": np.int32,
     "split": np.int32,
     "left": np.int32,
@@ -159,16 +158,6 @@ _NODE_ARRAYS: dict[str, Any] = {
     "codes": np.int32,
     "shares": np.float64,
 }
-
-
-def _joined(parts: list[NDArray[Any]], dtype: Any) -> NDArray[Any]:
-    return np.concatenate([np.empty(0, dtype=dtype), *parts])
-
-
-def _split(flat: NDArray[Any], lengths: Integers) -> list[NDArray[Any]]:
-    if (lengths < 0).any() or lengths.sum() != len(flat):
-        raise damaged()
-    return np.split(flat, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
 def _check(trees: Trees, features: int, categories: int) -> None:
@@ -251,7 +240,7 @@ class Splits:
 
 
 def category_ranks(
-    codes: NDArray[np.unsignedinteger[Any]],
+    codes: Codes,
     outcome: Integers,
     weights: Float64,
     count: int,
@@ -400,7 +389,7 @@ def _grow(rows: RowsToFit, target: int, growth: Growth, seed: int, stop: Stop) -
     return Trees(split.ranks, roots, _nodes(grown, roots, split, seen))
 
 
-def _nodes(grown: list[Any], roots: Integers, split: Splits, seen: NDArray[Any]) -> Nodes:
+def _nodes(grown: list[Any], roots: Integers, split: Splits, seen: Codes) -> Nodes:
     """Join the nodes of all trees and list the categories of every leaf."""
     features = np.array([*split.features, -1], dtype=np.int32)
     categories = np.array([*split.categories, -1], dtype=np.int32)
@@ -427,7 +416,7 @@ def _children(parts: list[Integers], shift: Integers, leaf: NDArray[np.bool_]) -
     return np.where(leaf, -1, np.concatenate(parts) + shift).astype(np.int32)
 
 
-def _single_leaf(seen: NDArray[Any], shares: Float64) -> Nodes:
+def _single_leaf(seen: Codes, shares: Float64) -> Nodes:
     none = np.full(1, -1, dtype=np.int32)
     start = np.array([0, len(seen)], dtype=np.int64)
     return Nodes(none, none, none, none, start, seen.astype(np.int32), shares)

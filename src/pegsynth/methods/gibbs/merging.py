@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.codec.levels import alone, merged
+from pegsynth.kernels.arrays import Codes as AnyCodes
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.marginals import CAP_RESOLUTION, Marginals, Shares
 from pegsynth.methods.gibbs.order import plain_features
@@ -283,7 +283,7 @@ class _Line:
         sums = np.concatenate([[0], np.cumsum(weights[members], dtype=np.uint64)])
         return cls(members, first, sums.astype(np.uint64))
 
-    def split(self, column: NDArray[Any], words: NDArray[np.uint64]) -> Int64:
+    def split(self, column: AnyCodes | Int64, words: NDArray[np.uint64]) -> Int64:
         """Draw a category for every level of a column."""
         start = self.cumulative[self.first[column]]
         width = self.cumulative[self.first[column.astype(np.int64) + 1]] - start
@@ -323,27 +323,33 @@ class Splitter:
         """Return how many random words so many rows take."""
         return rows * len(self._lines)
 
-    def split(self, rows: NDArray[Any], words: NDArray[np.uint64]) -> NDArray[Any]:
+    def split(self, rows: AnyCodes, words: NDArray[np.uint64]) -> AnyCodes:
         """Return the rows as categories, one row of words for each."""
-        out = rows.copy()
         table = words.reshape(len(rows), len(self._lines))
-        for place, (feature, line) in enumerate(self._lines.items()):
-            out[:, feature] = line.split(rows[:, feature], table[:, place])
-        for feature, code in self._given.items():
-            out[:, feature] = code
-        return out
+        drawn = {
+            feature: line.split(rows[:, feature], table[:, place])
+            for place, (feature, line) in enumerate(self._lines.items())
+        }
+        return self._with(rows, drawn)
 
-    def stream(self, chunks: Iterator[NDArray[Any]], words: WordSource) -> Iterator[NDArray[Any]]:
+    def stream(self, chunks: Iterator[AnyCodes], words: WordSource) -> Iterator[AnyCodes]:
         """Split chunks as they come, with words that follow the rows."""
         for chunk in chunks:
             yield self.split(chunk, words(self.words_needed(len(chunk))))
 
-    def alike(self, rows: NDArray[Any], words: WordSource) -> NDArray[Any]:
+    def alike(self, rows: AnyCodes, words: WordSource) -> AnyCodes:
         """Split rows so that equal levels become equal categories, for steps of one row."""
-        out = rows.copy()
+        drawn = {}
         for feature, line in self._lines.items():
             every = np.arange(len(line.first) - 1)
-            out[:, feature] = line.split(every, words(len(every)))[rows[:, feature]]
+            drawn[feature] = line.split(every, words(len(every)))[rows[:, feature]]
+        return self._with(rows, drawn)
+
+    def _with(self, rows: AnyCodes, drawn: dict[int, Int64]) -> AnyCodes:
+        """Return rows with these columns, and with the given values."""
+        out = rows.copy()
+        for feature, column in drawn.items():
+            out[:, feature] = column
         for feature, code in self._given.items():
             out[:, feature] = code
         return out
