@@ -37,6 +37,7 @@ from pegsynth.methods.baselines.glm import (
 )
 from pegsynth.methods.baselines.target_fits import RowsToFit, spaced_rows
 from pegsynth.runtime import Stop
+from pegsynth.schema import Schema
 
 _MOST_SWEEPS = 1_000
 
@@ -172,6 +173,11 @@ class Tuning:
             f"{self.folds}-fold cross-validation on at most {self.rows:,} evenly spaced rows, "
             "divided by how many times more rows the final fit has"
         )
+
+
+def most_rows(schema: Schema) -> int:
+    """Return how many rows every feature of a schema can be regressed on."""
+    return max(MOST_CELLS // max(schema.category_counts), 1)
 
 
 def fit_glm(rows: RowsToFit, tuning: Tuning | None = None) -> GlmModel:

@@ -18,7 +18,7 @@ from pegsynth.mechanisms.marginals import Marginals
 from pegsynth.mechanisms.noise import noise_of
 from pegsynth.methods.base import Fitted, Fitting, Model, Rows, Sampler
 from pegsynth.methods.baselines.glm import GlmModel
-from pegsynth.methods.baselines.glm_fit import MOST_CELLS, fit_glm
+from pegsynth.methods.baselines.glm_fit import fit_glm, most_rows
 from pegsynth.methods.baselines.sequential_draws import Sweeps, check_alpha
 from pegsynth.methods.baselines.target_fits import RowsToFit, bayesian_bootstrap
 from pegsynth.methods.baselines.trees import CART_TREE, FOREST_TREES, TreeModel, fit_trees
@@ -86,7 +86,7 @@ def fit_conditionals(
     if method == "pmi" and not len(codes):
         codes = np.zeros((1, len(schema.features)), dtype=codes.dtype)
     words, growth = stream.substream(), _GROWTH.get(method)
-    most = None if growth else max(MOST_CELLS // max(schema.category_counts), 1)
+    most = None if growth else most_rows(schema)
     rows = RowsToFit.of(codes, schema, sample_weight=sample_weight, max_rows=most)
     rows = replace(rows, threads=threads, progress=progress)
     return fit_trees(rows, growth, words=words) if growth else fit_glm(rows)
