@@ -70,9 +70,9 @@ class Uniform(Method):
         left = (Unspent.of(allowance.amount, route=allowance.route),)
         return UniformPlan(method=self.name, options=options, budget=budget, left=left)
 
-    def fit(self, table, schema, plan, stream, ledger, *, threads, progress):
+    def fit(self, plan, work):
         """Look at nothing."""
-        return Fitted(UniformFit(plan.options.dice), plan, ledger)
+        return Fitted(UniformFit(plan.options.dice), plan, work.ledger)
 
     def sampler(self, model, plan, *, threads):
         """Make ready."""
@@ -94,9 +94,9 @@ class Uniform(Method):
         """Rebuild a plan."""
         return UniformPlan(
             method=self.name,
-            options=stored["options"],
-            budget=stored["budget"],
-            left=stored["events"],
+            options=stored.options,
+            budget=stored.budget,
+            left=stored.events,
         )
 
     def predict(self, schema, plan):

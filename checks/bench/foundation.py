@@ -25,9 +25,9 @@ from pegsynth.mechanisms import rule_tables
 from pegsynth.methods.gibbs.blocks import Blocks, disintegrate
 from pegsynth.methods.gibbs.chains import Machine, Schedule, sample_rows
 from pegsynth.methods.gibbs.order import heads_by_score, public_heads
-from pegsynth.methods.gibbs.seeds import WeightedPool
 from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.prior import SCALE, dirichlet
+from pegsynth.methods.seed_rows import WeightedPool
 from pegsynth.privacy import alpha_per_row
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Rule, Schema

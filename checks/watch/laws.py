@@ -22,9 +22,9 @@ from pegsynth.mechanisms.noise import choose, fill
 from pegsynth.methods.gibbs.blocks import disintegrate
 from pegsynth.methods.gibbs.chains import Machine, Schedule, sample_rows
 from pegsynth.methods.gibbs.order import public_heads
-from pegsynth.methods.gibbs.seeds import WeightedPool
 from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.prior import Prior, uniform_weights
+from pegsynth.methods.seed_rows import WeightedPool
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 

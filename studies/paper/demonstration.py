@@ -18,12 +18,11 @@ from pegsynth.kernels.arrays import Codes
 from pegsynth.methods.gibbs.block_fitting import GibbsFit
 from pegsynth.methods.gibbs.blocks import Blocks, disintegrate
 from pegsynth.methods.gibbs.chains import new_counters
-from pegsynth.methods.gibbs.pegs_rs import PEGS_RS
-from pegsynth.methods.gibbs.samplers import prepare
-from pegsynth.methods.gibbs.seeds import FilePool
+from pegsynth.methods.gibbs.pegs import PEGS_RS
+from pegsynth.methods.gibbs.samplers import prepare, trace_row
 from pegsynth.methods.gibbs.spec import HashSpec
-from pegsynth.methods.gibbs.trace import trace_row
-from pegsynth.methods.method_options import PegsRsOptions
+from pegsynth.methods.registry import PegsRsOptions
+from pegsynth.methods.seed_rows import FilePool
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Rule, Schema

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pegsynth.methods.gibbs.trace import TraceStep
+from pegsynth.methods.gibbs.samplers import TraceStep
 from pegsynth.publishing.report.figure import Figure
 from pegsynth.schema import Schema
 from studies.paper import step_charts as charts

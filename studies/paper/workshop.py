@@ -22,9 +22,12 @@ from pegsynth.kernels.arrays import Codes
 from pegsynth.mechanisms.marginals import noisy_marginals
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
-from pegsynth.methods.baselines.conditional_models import fit_conditionals
-from pegsynth.methods.baselines.imputation import ImputationFit, ImputationPlan
-from pegsynth.methods.baselines.sequential_draws import ConditionalModel
+from pegsynth.methods.baselines.imputation import (
+    FittedModels,
+    Imputation,
+    ImputationFit,
+    fit_conditionals,
+)
 from pegsynth.methods.gibbs.block_fitting import GibbsFit, mapped, one_way_counts
 from pegsynth.methods.gibbs.chains import Schedule, sample_rows
 from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan, Keys
@@ -161,13 +164,13 @@ class Workshop:
             raise ParameterError("an arm is drawn under a budget")
         return settled.plan
 
-    def conditionals(self, arm: Arm) -> ConditionalModel:
+    def conditionals(self, arm: Arm) -> FittedModels:
         """Return the imputation models of an arm, fitted when they are first asked for."""
         family = "glm" if arm.method in ("mi", "pmi") else arm.method
         population = self._population(arm)
         codes = population.codes
 
-        def fitted() -> ConditionalModel:
+        def fitted() -> FittedModels:
             rows = np.linspace(0, len(codes) - 1, min(len(codes), self._model_rows)).astype(int)
             return fit_conditionals(
                 codes[rows],
@@ -213,7 +216,7 @@ class Workshop:
             )
             content = GibbsFit(blocks, marginals, self._seed_rows(arm, population.codes))
             return replace(base, method=plan.method, content=content, plan=plan)
-        if isinstance(plan, ImputationPlan):
+        if isinstance(plan, PricedPlan) and isinstance(get(plan.method), Imputation):
             marginals = None
             if plan.marginals:
                 one_ways = one_way_counts(self.blocks_model(arm, NO_KEYS).content.blocks)
@@ -284,8 +287,9 @@ def with_heads(schema: Schema, rows: Codes) -> Schema:
 
 def _with_held_pool(arm: Arm, plan: Plan) -> Plan:
     """Let a pool held in memory take the place of the original rows; the price is settled."""
-    held = arm.pool == "public" and isinstance(plan, GibbsPlan | ImputationPlan)
-    return replace(plan, seed_pool="original") if held else plan  # type: ignore[call-arg]
+    if arm.pool == "public" and isinstance(plan, PricedPlan):
+        return replace(plan, seed_pool="original")
+    return plan
 
 
 def _chosen(rows: Codes, count: int, stream: RandomStream) -> Codes:

@@ -1,7 +1,6 @@
 """Counts are the same however rows arrive and however blocks are kept."""
 
 from collections import Counter
-from functools import reduce
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from hypothesis import strategies as st
 
 from oracle import slow_key
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.methods.gibbs.blocks import Blocks, DenseBlock, SparseBlock, disintegrate, merge
+from pegsynth.methods.gibbs.blocks import Blocks, DenseBlock, SparseBlock, disintegrate
 from pegsynth.methods.gibbs.spec import HashSpec
 
 SPECS = {
@@ -90,39 +89,6 @@ def test_a_lost_batch_is_caught():
     assert listed(disintegrate([codes[:59]], spec)) != slow_cells(spec, codes)
 
 
-@settings(deadline=None)
-@given(
-    spec=specs,
-    seed=seeds,
-    parts=st.lists(st.tuples(st.integers(0, 25), st.booleans()), min_size=1, max_size=5),
-    data=st.data(),
-)
-def test_parts_add_up_in_any_order_and_grouping(spec, seed, parts, data):
-    codes = table(spec, sum(rows for rows, _ in parts), seed)
-    counted, start = [], 0
-    for rows, dense in parts:
-        part = codes[start : start + rows]
-        counted.append(disintegrate([part], spec, most_dense_cells=None if dense else 0))
-        start += rows
-    expected = slow_cells(spec, codes)
-    assert listed(merge(counted)) == expected
-    shuffled = data.draw(st.permutations(counted))
-    assert listed(merge(shuffled)) == expected
-    assert listed(reduce(lambda left, right: merge([left, right]), shuffled)) == expected
-    from_the_right = reduce(lambda right, left: merge([left, right]), reversed(shuffled))
-    assert listed(from_the_right) == expected
-    kinds = {dense for _, dense in parts}
-    kept = DenseBlock if kinds == {True} else SparseBlock
-    assert all(isinstance(block, kept) for block in merge(counted).blocks)
-
-
-def test_blocks_of_different_hash_functions_do_not_add_up():
-    left = disintegrate([], SPECS["plain"])
-    right = disintegrate([], SPECS["tail"])
-    with pytest.raises(ParameterError, match="different hash functions"):
-        merge([left, right])
-
-
 def test_there_is_one_block_per_feature():
     blocks = disintegrate([], SPECS["plain"])
     with pytest.raises(ParameterError, match="one block per feature"):
@@ -131,13 +97,10 @@ def test_there_is_one_block_per_feature():
 
 @settings(deadline=None, max_examples=50)
 @given(spec=specs, rows=st.integers(0, 60), seed=seeds, dense=st.booleans())
-def test_every_key_of_the_key_space_answers(spec, rows, seed, dense):
+def test_every_entry_is_numbered(spec, rows, seed, dense):
     codes = table(spec, rows, seed)
     blocks = disintegrate([codes], spec, most_dense_cells=None if dense else 0)
     for target, counts in enumerate(slow_counts(spec, codes)):
-        for key in range(spec.key_space(target)):
-            expected = [counts[key, code] for code in range(spec.category_counts[target])]
-            assert blocks.blocks[target].entry(key).tolist() == expected
         start = blocks.blocks[target].entry_start().tolist()
         assert (start[0], start[-1]) == (0, len(counts))
         assert len(start) == blocks.entry_counts[target] + 1
@@ -191,7 +154,6 @@ def test_no_rows_give_empty_blocks(batches, most_dense_cells):
     blocks = disintegrate(batches, spec, most_dense_cells=most_dense_cells)
     assert listed(blocks) == [[[], [], []]] * 3
     assert not blocks.tables.dense_cumulative.any()
-    assert not blocks.blocks[0].entry(5).any()
 
 
 @pytest.mark.parametrize("most_dense_cells", [None, 0])

@@ -9,7 +9,8 @@ from scipy import stats
 
 from pegsynth import Feature, Rule, Schema
 from pegsynth.methods import completion as chained_trees
-from pegsynth.methods.baselines.tree_fit import fit_cart
+from pegsynth.methods.baselines.target_fits import RowsToFit
+from pegsynth.methods.baselines.trees import CART_TREE, fit_trees
 from pegsynth.methods.completion import completed_frames, fill, missing_cells
 from pegsynth.random import RandomStream
 from significance import ALPHA, fits
@@ -175,7 +176,8 @@ def test_leaves_agree_with_a_slow_walk():
     codes = np.random.default_rng(3).integers(0, 2, (200, 2)).astype(np.uint8)
     book = Schema((X, Feature("z", categories=tuple("pqrs")), Feature("y", categories=("0", "1"))))
     codes = np.column_stack([codes[:, 0], np.arange(200) % 4, codes[:, 1]]).astype(np.uint8)
-    model = fit_cart(codes, book, words=RandomStream(1).substream(), targets=[2])
+    to_fit = RowsToFit.of(codes, book, targets=[2])
+    model = fit_trees(to_fit, CART_TREE, words=RandomStream(1).substream())
     trees = model.trees[2]
     nodes, starts = trees.nodes, np.concatenate([[0], np.cumsum(book.category_counts)])
 

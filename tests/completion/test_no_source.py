@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent.parent
 HOME = Path(pegsynth.methods.completion.__file__)
 ALLOWED = (
     *("codec.codec", "codec.column_encoders", "codec.date_decoding", "errors", "kernels.arrays"),
-    *("methods.baselines.target_fits", "methods.baselines.tree_fit", "methods.baselines.trees"),
+    *("methods.baselines.target_fits", "methods.baselines.trees"),
     *("progress", "random", "runtime", "schema"),
 )
 HANDED = {"codes", "frame", "schema", "stream", "imputations", "source", "strict", "threads"}

@@ -2,15 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
 import pegsynth
 from pegsynth.codec.codec import encode
-from pegsynth.methods.baselines.glm import Design
+from pegsynth.methods.baselines import glm_fit, trees
+from pegsynth.methods.baselines.glm import SCORED_ABOVE, Design, GlmModel
+from pegsynth.methods.baselines.target_fits import RowsToFit
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
+
+SCORED = {"auto": SCORED_ABOVE, "always": 0, "never": 1_000}
+"""From how many categories on features enter a regression as scores."""
+
+
+def rows_to_fit(codes, schema, options) -> RowsToFit:
+    """Take what is said of the rows out of the options of a fit."""
+    named = ("targets", "sample_weight", "max_rows")
+    rows = RowsToFit.of(codes, schema, **{n: options.pop(n) for n in named if n in options})
+    work = {n: options.pop(n) for n in ("threads", "progress") if n in options}
+    return replace(rows, **work)
+
+
+def fit_glm(codes, schema, *, scores="auto", **options) -> GlmModel:
+    rows = rows_to_fit(codes, schema, options)
+    return glm_fit.fit_glm(rows, glm_fit.Tuning(scored_above=SCORED[scores], **options))
+
+
+def fit_cart(codes, schema, *, words, **options) -> trees.TreeModel:
+    rows = rows_to_fit(codes, schema, options)
+    return trees.fit_trees(rows, replace(trees.CART_TREE, **options), words=words)
+
+
+def fit_forest(codes, schema, *, words, **options) -> trees.TreeModel:
+    rows = rows_to_fit(codes, schema, options)
+    return trees.fit_trees(rows, replace(trees.FOREST_TREES, **options), words=words)
 
 
 def nominal(name: str, count: int, **options) -> Feature:

@@ -8,10 +8,10 @@ import time
 
 import numpy as np
 import pytest
-from imputation_tables import dependent_codes, mixed_schema, words
+from imputation_tables import dependent_codes, fit_forest, mixed_schema, words
 
 from pegsynth.errors import DataError
-from pegsynth.methods.baselines import tree_fit
+from pegsynth.methods.baselines import trees
 from pegsynth.methods.baselines.glm import make_design, row_columns
 from pegsynth.methods.baselines.glm_fit import Problem
 from pegsynth.runtime import Abandoned, Stop, run_each
@@ -158,8 +158,8 @@ def test_a_forest_grown_tree_by_tree_is_the_forest_grown_at_once():
     weights = chance.random(400)
     at_once = RandomForestClassifier(6, random_state=5).fit(rows, outcome, sample_weight=weights)
     by_tree = RandomForestClassifier(random_state=5, warm_start=True)
-    for trees in range(1, 7):
-        by_tree.set_params(n_estimators=trees).fit(rows, outcome, sample_weight=weights)
+    for count in range(1, 7):
+        by_tree.set_params(n_estimators=count).fit(rows, outcome, sample_weight=weights)
     for one, other in zip(at_once.estimators_, by_tree.estimators_, strict=True):
         assert np.array_equal(one.tree_.threshold, other.tree_.threshold)
         assert np.array_equal(one.tree_.value, other.tree_.value)
@@ -167,7 +167,7 @@ def test_a_forest_grown_tree_by_tree_is_the_forest_grown_at_once():
 
 def test_a_forest_that_is_given_up_grows_no_further_tree(monkeypatch):
     grown, clock = [], [0.0]
-    monkeypatch.setattr(tree_fit.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(trees.time, "monotonic", lambda: clock[0])
     from sklearn.ensemble import RandomForestClassifier
 
     fit = RandomForestClassifier.fit
@@ -183,5 +183,5 @@ def test_a_forest_that_is_given_up_grows_no_further_tree(monkeypatch):
     monkeypatch.setattr(RandomForestClassifier, "fit", counted)
     schema = mixed_schema()
     with pytest.raises(Abandoned):
-        tree_fit.fit_forest(dependent_codes(schema, 300), schema, words=words(), trees=9)
+        fit_forest(dependent_codes(schema, 300), schema, words=words(), trees=9)
     assert grown == [1, 2, 3]

@@ -8,6 +8,8 @@ from imputation_tables import (
     brier,
     dependent_codes,
     discharge,
+    fit_cart,
+    fit_forest,
     marginal,
     mixed_schema,
     nominal,
@@ -15,14 +17,12 @@ from imputation_tables import (
 )
 
 from pegsynth.errors import DataError, ModelError, ParameterError
-from pegsynth.methods.baselines.tree_fit import (
+from pegsynth.methods.baselines.trees import (
     FEW_CATEGORIES,
     Splits,
+    TreeModel,
     category_ranks,
-    fit_cart,
-    fit_forest,
 )
-from pegsynth.methods.baselines.trees import TreeModel
 from pegsynth.schema import Schema
 
 SCHEMA = mixed_schema()
@@ -270,17 +270,6 @@ def test_beats_the_marginals_on_held_out_discharges():
             gained.append(brier(base, outcome) - brier(model.probabilities(target, rest), outcome))
         assert sum(gained) > 0.5
         assert sum(gain > 0 for gain in gained) >= 11
-
-
-@pytest.mark.parametrize(
-    "options", [{"min_leaf": 0}, {"min_leaf": float("nan")}, {"targets": [-1]}, {"max_rows": 0}]
-)
-@pytest.mark.parametrize("fit", FITS)
-def test_parameters_that_make_no_sense_are_refused(fit, options):
-    with pytest.raises(ParameterError):
-        fit(CODES, SCHEMA, words=words(), **options)
-    with pytest.raises(ParameterError):
-        fit_forest(CODES, SCHEMA, words=words(), trees=0)
 
 
 def test_targets_that_are_too_large_are_refused_by_name():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import SchemaError
-from pegsynth.methods.baselines.bootstrap_rows import BootstrapRows, obeying
+from pegsynth.methods.baselines.bootstrap import BootstrapRows, obeying
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
 from significance import outcomes_fit

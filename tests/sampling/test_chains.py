@@ -14,9 +14,9 @@ from pegsynth.kernels.gibbs import WORD, Scratch, needed_tables, run_chains, swe
 from pegsynth.mechanisms import rule_tables
 from pegsynth.methods.gibbs.blocks import disintegrate
 from pegsynth.methods.gibbs.chains import CHUNK_ROWS, Machine, Schedule, Visits, sample_rows
-from pegsynth.methods.gibbs.seeds import FilePool, WeightedPool
 from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.prior import Prior, dirichlet, diverse, uniform_weights
+from pegsynth.methods.seed_rows import FilePool, WeightedPool
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
 from significance import outcomes_fit

@@ -15,9 +15,9 @@ from pegsynth.errors import ParameterError
 from pegsynth.mechanisms import rule_tables
 from pegsynth.methods.gibbs.blocks import disintegrate
 from pegsynth.methods.gibbs.chains import Machine, Schedule, Urns, new_urns, sample_polya
-from pegsynth.methods.gibbs.seeds import WeightedPool
 from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.prior import Prior
+from pegsynth.methods.seed_rows import WeightedPool
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
 

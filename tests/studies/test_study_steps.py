@@ -121,7 +121,7 @@ def test_a_part_of_a_schema_keeps_the_rules_that_speak_of_it_alone() -> None:
 
 
 def test_the_table_of_sampling_steps() -> None:
-    from pegsynth.methods.gibbs.trace import TraceStep
+    from pegsynth.methods.gibbs.samplers import TraceStep
 
     schema = Schema(tuple(Feature(name, categories=("x", "y")) for name in "ab"))
     table = steps_table(schema, (0, 0), [TraceStep(0, (1, 0)), TraceStep(1, (1, 0))])

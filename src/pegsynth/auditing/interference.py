@@ -36,8 +36,8 @@ import polars as pl
 from pegsynth.codec.finding_categories import Part
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.answers import AnsweringStream, NoiseEvent
-from pegsynth.methods.baselines.contingency_table import ContingencyTable
-from pegsynth.methods.baselines.marginal_urns import MarginalTable
+from pegsynth.methods.baselines.contingency import ContingencyTable
+from pegsynth.methods.baselines.marginal import MarginalTable
 from pegsynth.methods.gibbs.chains import Machine
 from pegsynth.privacy import (
     AgreementCounts,

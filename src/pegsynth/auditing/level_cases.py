@@ -37,7 +37,7 @@ from pegsynth.methods.gibbs.blocks import disintegrate
 from pegsynth.methods.gibbs.order import pair_scores, public_heads
 from pegsynth.methods.gibbs.pegs import PEGS
 from pegsynth.methods.gibbs.samplers import prepare
-from pegsynth.methods.method_options import PegsOptions
+from pegsynth.methods.registry import PegsOptions
 from pegsynth.options import PriorKind
 from pegsynth.privacy import Budget, NoisyCounts, Selection
 

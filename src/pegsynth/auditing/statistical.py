@@ -20,9 +20,9 @@ from pegsynth.mechanisms import rule_tables
 from pegsynth.methods.gibbs.blocks import disintegrate
 from pegsynth.methods.gibbs.chains import Machine, Schedule, sample_rows
 from pegsynth.methods.gibbs.order import public_heads
-from pegsynth.methods.gibbs.seeds import WeightedPool
 from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.prior import Prior, uniform_weights
+from pegsynth.methods.seed_rows import WeightedPool
 from pegsynth.privacy import Ledger, Structure
 from pegsynth.random import RandomStream
 

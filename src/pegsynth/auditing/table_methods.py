@@ -26,12 +26,12 @@ from pegsynth.kernels.urn import DRAWN, draw_urn
 from pegsynth.mechanisms.noise import Below
 from pegsynth.mechanisms.rule_patterns import rule_tables
 from pegsynth.methods import get
-from pegsynth.methods.baselines.contingency_table import ContingencyTable
+from pegsynth.methods.baselines.contingency import ContingencyTable
 from pegsynth.methods.baselines.loglinear import blocked_cells, cell_weights, fit_loglinear
-from pegsynth.methods.baselines.marginal_urns import allowed_rows
+from pegsynth.methods.baselines.marginal import allowed_rows
 from pegsynth.methods.baselines.sequential_draws import ConditionalModel, Probabilities
-from pegsynth.methods.gibbs.seeds import Codes
 from pegsynth.methods.pricing import PricedPlan
+from pegsynth.methods.seed_rows import Codes
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.schema import Rule, Schema
 

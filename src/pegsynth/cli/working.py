@@ -26,7 +26,7 @@ from pegsynth.errors import OutputError, ParameterError, SchemaError, book_notes
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.checkpoint import resuming
-from pegsynth.methods.gibbs.trace import TraceStep
+from pegsynth.methods.gibbs.samplers import TraceStep
 from pegsynth.methods.session import Session
 from pegsynth.options import Publication
 from pegsynth.options._kinds import check_whole
@@ -193,8 +193,7 @@ def sample(
 
 def trace(model_file: Path, request: Request) -> None:
     """Print the paper's table of sampling steps for one row."""
-    from pegsynth.methods.gibbs.samplers import BlockSampler
-    from pegsynth.methods.gibbs.trace import in_categories, trace_row
+    from pegsynth.methods.gibbs.samplers import BlockSampler, in_categories, trace_row
 
     with locked(model_file), ExitStack() as stack:
         budgeted = read_manifest(model_file).recipe is not None

@@ -15,6 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeAlias, TypeVar
 
 from pegsynth.errors import ParameterError
+from pegsynth.kernels import arrays
+from pegsynth.methods.stored_model import StoredModel, StoredPlan
 from pegsynth.options import RowOptions
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
     from pegsynth.codec.code_table import KeptRows
     from pegsynth.methods.counting import ConfidentialTable
-    from pegsynth.methods.stored_model import StoredModel
+    from pegsynth.methods.released.calibration import Calibration
+    from pegsynth.methods.released.published import Released
+    from pegsynth.methods.released.row_replicates import Replicates
     from pegsynth.privacy import Budget, Event, Guarantee, Ledger
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
@@ -32,8 +36,8 @@ if TYPE_CHECKING:
     from pegsynth.schema import Schema
     from pegsynth.tables.caller_frames import FrameKind
 
-    Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
-    Rows: TypeAlias = Iterator[Codes]
+Codes: TypeAlias = arrays.Codes
+Rows: TypeAlias = Iterator[Codes]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,8 +64,27 @@ class Plan(ABC):
         """Everything the ledger will say, in order."""
 
 
+Options = TypeVar("Options", bound=RowOptions)
 P = TypeVar("P", bound=Plan)
 F = TypeVar("F")
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """A table to be fitted, and what fitting takes beside the plan.
+
+    Parameters
+    ----------
+    ledger
+        What is known so far of the schema and of how the rows were selected.
+    """
+
+    table: ConfidentialTable
+    schema: Schema
+    stream: RandomStream
+    ledger: Ledger
+    threads: int
+    progress: Progress
 
 
 @dataclass(frozen=True)
@@ -136,12 +159,15 @@ class Sampler(ABC):
         Visit counters of every chain, where the method counts visits across draws.
     own_rows
         Rows of every table, where they are those of the original; else None.
+    calibration
+        What rows are chosen by where analyses were declared (R26); None elsewhere.
     lock
         Keeps draws away from each other that change the counters.
     """
 
     counters: tuple[NDArray[np.uint32], ...] = ()
     own_rows: int | None = None
+    calibration: Calibration | None = None
 
     def __init__(self, assumptions: tuple[Assumption, ...] = ()) -> None:
         self.assumptions = assumptions
@@ -150,6 +176,16 @@ class Sampler(ABC):
     @abstractmethod
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
         """Return K datasets of n rows as streams of code chunks."""
+
+    def versions(
+        self, rows: int, datasets: int, stream: RandomStream
+    ) -> list[tuple[Released, Rows]]:
+        """Return what `tables` returns, each dataset with the published counts behind it."""
+        raise ParameterError("this method has no declared analyses")
+
+    def replicates(self, codes: Codes, rows: int, count: int, stream: RandomStream) -> Replicates:
+        """Return what makes replicate weights of rows, of which `codes` are the first (R28)."""
+        raise ParameterError("--replicates goes with published counts, and this method has none")
 
 
 @dataclass(frozen=True)
@@ -197,7 +233,7 @@ class Prediction:
         return self.plan.method
 
 
-class Method(ABC, Generic[P, F]):
+class Method(ABC, Generic[Options, P, F]):
     """One method.
 
     Parameters
@@ -238,28 +274,12 @@ class Method(ABC, Generic[P, F]):
     harmless: ClassVar[Mapping[str, tuple[object, ...]]] = MappingProxyType({})
 
     @abstractmethod
-    def settle(self, schema: Schema, budget: Budget, options: Any) -> P:
+    def settle(self, schema: Schema, budget: Budget, options: Options) -> P:
         """Make every public choice and set every price; no data is read."""
 
     @abstractmethod
-    def fit(
-        self,
-        table: ConfidentialTable,
-        schema: Schema,
-        plan: P,
-        stream: RandomStream,
-        ledger: Ledger,
-        *,
-        threads: int,
-        progress: Progress,
-    ) -> Fitted[P, F]:
-        """Look at the table, paying for what is looked at.
-
-        Parameters
-        ----------
-        ledger
-            What is known so far of the schema and of how the rows were selected.
-        """
+    def fit(self, plan: P, work: Fitting) -> Fitted[P, F]:
+        """Look at the table, paying for what is looked at."""
 
     @abstractmethod
     def sampler(self, model: Model, plan: P, *, threads: int) -> Sampler:
@@ -273,15 +293,15 @@ class Method(ABC, Generic[P, F]):
     def load(self, stored: StoredModel, schema: Schema, plan: P | None) -> F:
         """Rebuild a fit; every number is checked against the schema."""
 
+    def store_plan(self, plan: P) -> StoredPlan:
+        """Return what a model file holds of a plan."""
+        return StoredPlan(plan.options, plan.budget, plan.events)
+
     @abstractmethod
-    def load_plan(self, stored: Mapping[str, Any], schema: Schema, model: StoredModel) -> P:
+    def load_plan(self, stored: StoredPlan, schema: Schema, model: StoredModel) -> P:
         """Rebuild a plan from a model file; what is drawn must be what is charged."""
 
-    def store_plan(self, plan: P) -> dict[str, Any]:
-        """Return what a model file holds of a plan beside options, budget and events."""
-        return {}
-
-    def saved_options(self, options: Any) -> Any:
+    def saved_options(self, options: Options) -> Options:
         """Return the options of a model that is saved and sampled later."""
         return options
 
@@ -318,14 +338,7 @@ class Method(ABC, Generic[P, F]):
         """Predict what the plan would give, from public figures."""
         raise ParameterError(f"the error of {self.name} cannot be predicted")
 
-    def count(
-        self,
-        table: ConfidentialTable,
-        schema: Schema,
-        options: Any,
-        stream: RandomStream,
-        ledger: Ledger,
-    ) -> tuple[F, Ledger]:
+    def count(self, options: Options, work: Fitting) -> tuple[F, Ledger]:
         """Count a table for which a budget is stated later, where the method allows it."""
         raise ParameterError(f"{self.name} is fitted with a budget; state one")
 
@@ -354,3 +367,6 @@ class Method(ABC, Generic[P, F]):
 
     def first_kernels(self) -> None:
         """Load the compiled code that a fit begins with."""
+
+
+AnyMethod: TypeAlias = Method[Any, Any, Any]

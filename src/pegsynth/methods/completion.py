@@ -38,9 +38,8 @@ from pegsynth.codec.column_encoders import moments_of
 from pegsynth.codec.date_decoding import last_moment
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.kernels.arrays import Codes, Float64, Int64
-from pegsynth.methods.baselines.target_fits import bayesian_bootstrap
-from pegsynth.methods.baselines.tree_fit import fit_cart
-from pegsynth.methods.baselines.trees import TreeModel
+from pegsynth.methods.baselines.target_fits import RowsToFit, bayesian_bootstrap
+from pegsynth.methods.baselines.trees import CART_TREE, TreeModel, fit_trees
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream, Words
 from pegsynth.runtime import Stop, run_each
@@ -249,14 +248,14 @@ def _grown(
 ) -> _Grown:
     seen = np.ones(len(rows), dtype=bool)
     seen[lost] = False
-    tree = fit_cart(
+    to_fit = RowsToFit.of(
         rows,
         schema,
-        words=words,
         targets=[place],
         sample_weight=np.where(seen, weights, 0.0),
         max_rows=MOST_FITTED,
     )
+    tree = fit_trees(to_fit, CART_TREE, words=words)
     return _Grown(rows, schema, tree, place, lost, np.flatnonzero(seen))
 
 

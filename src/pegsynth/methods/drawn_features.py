@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pegsynth.errors import ParameterError, escaped
+from pegsynth.methods.gibbs.order import detail_features, plain_features
+from pegsynth.options import GivenOptions, MethodOptions, PartialOptions
+from pegsynth.privacy import Diversity
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Plan
@@ -12,17 +15,17 @@ if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
 
-def given_values(options: Any) -> tuple[tuple[str, str], ...]:
+def given_values(options: MethodOptions) -> tuple[tuple[str, str], ...]:
     """Return the features that ``--where`` keeps fixed; not every method takes it."""
-    return getattr(options, "where", ())
+    return options.where if isinstance(options, GivenOptions) else ()
 
 
-def replaced_features(options: Any) -> tuple[str, ...]:
+def replaced_features(options: MethodOptions) -> tuple[str, ...]:
     """Return the features that ``--synthesize`` replaces; empty where whole rows are drawn."""
-    return getattr(options, "synthesize", ())
+    return options.synthesize if isinstance(options, PartialOptions) else ()
 
 
-def clamped_codes(schema: Schema, options: Any) -> dict[int, int]:
+def clamped_codes(schema: Schema, options: MethodOptions) -> dict[int, int]:
     """Return the features that ``--where`` keeps fixed, with the code of their value."""
     import polars as pl
 
@@ -43,10 +46,8 @@ def clamped_codes(schema: Schema, options: Any) -> dict[int, int]:
     return clamped
 
 
-def drawn_features(schema: Schema, options: Any) -> tuple[int, ...]:
+def drawn_features(schema: Schema, options: MethodOptions) -> tuple[int, ...]:
     """Return the features that are drawn, in order."""
-    from pegsynth.methods.gibbs.order import detail_features, plain_features
-
     if replaced := replaced_features(options):
         chosen = {schema.index(name) for name in replaced}
     else:
@@ -70,7 +71,7 @@ def stated_levels(schema: Schema, budget: Budget) -> dict[int, float]:
     return levels | own
 
 
-def diversity_levels(schema: Schema, budget: Budget, options: Any) -> dict[int, float]:
+def diversity_levels(schema: Schema, budget: Budget, options: MethodOptions) -> dict[int, float]:
     """Return the l of every feature that ``--l`` applies to and that is drawn (R7).
 
     Given values and kept columns are drawn from no distribution. Features that are there
@@ -100,8 +101,6 @@ def promised_levels(schema: Schema, plan: Plan) -> dict[int, float]:
     A model may be sampled with other options than it was fitted with, and its ledger is not
     written anew.
     """
-    from pegsynth.privacy import Diversity
-
     named = {
         name for event in plan.events if isinstance(event, Diversity) for name in event.features
     }

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pegsynth.errors import escaped
 from pegsynth.methods.drawn_features import (
@@ -22,7 +22,8 @@ from pegsynth.methods.drawn_features import (
     replaced_features,
 )
 from pegsynth.methods.gibbs.order import detail_features, plain_features
-from pegsynth.methods.registry import get
+from pegsynth.methods.registry import PegsOnceOptions, get
+from pegsynth.options import MethodOptions
 from pegsynth.privacy import Ledger, NotPrivate, assumptions, this_program
 from pegsynth.privacy.assumptions import Assumption, Parameters, rows_in, rowwise_query
 
@@ -120,8 +121,6 @@ def of_release(schema: Schema, plan: Plan) -> tuple[Assumption, ...]:
 
 def of_structure(schema: Schema, plan: Plan) -> tuple[Assumption, ...]:
     """Return what it takes from the schema, which a saved model knows as well."""
-    from pegsynth.methods.registry import get
-
     return (
         *get(plan.method).declared_structure(schema, plan),
         *_rules(schema),
@@ -135,7 +134,7 @@ def of_shares(schema: Schema) -> tuple[Assumption, ...]:
     return (assumptions.public_shares(stated),) if stated else ()
 
 
-def of_parents(schema: Schema, options: Any) -> tuple[Assumption, ...]:
+def of_parents(schema: Schema, options: MethodOptions) -> tuple[Assumption, ...]:
     """Return the parents of drawn details, for a method that looks at them."""
     drawn = set(drawn_features(schema, options)) & set(detail_features(schema))
     if not drawn:
@@ -163,8 +162,6 @@ def _diversity(schema: Schema, plan: Plan) -> Iterator[Assumption]:
 
 def of_choices(plan: Plan) -> Iterator[Assumption]:
     """Yield what the user chose for this run."""
-    from pegsynth.methods.registry import get
-
     if given := given_values(plan.options):
         yield assumptions.given_values(named(name for name, _ in given))
     stated: Parameters = {"method": plan.method, "datasets": plan.options.datasets}
@@ -232,7 +229,7 @@ def release_ledger(
 
 def _replicated(plan: Plan) -> bool:
     options = plan.options
-    return bool(getattr(options, "replicates", None) or getattr(options, "own_noise", False))
+    return isinstance(options, PegsOnceOptions) and bool(options.replicates or options.own_noise)
 
 
 def seeded_ledger(ledger: Ledger) -> Ledger:

@@ -7,18 +7,22 @@ that and the budget follows alpha, before any data is read.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from pegsynth.errors import BudgetError, escaped
-from pegsynth.methods.base import F, Method, Plan
-from pegsynth.methods.drawn_features import replaced_features
+from pegsynth.errors import BudgetError, ParameterError, escaped
+from pegsynth.methods.base import F, Method, Options, Plan
+from pegsynth.methods.drawn_features import drawn_features, replaced_features
+from pegsynth.methods.stored_model import StoredModel, StoredPlan
+from pegsynth.options import RowOptions
 from pegsynth.privacy import (
     Allowance,
     Budget,
     Draws,
     Event,
+    NoisyCounts,
     NotPrivate,
     Structure,
     UnitBound,
@@ -26,11 +30,12 @@ from pegsynth.privacy import (
     calibrate,
     stated_alpha,
 )
+from pegsynth.privacy.budget import Route
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 from pegsynth.privacy.draw_events import DETAILS, DRAWS
 
 if TYPE_CHECKING:
-    from pegsynth.methods.stored_model import StoredModel
+    from pegsynth.auditing.run import Finding
     from pegsynth.schema import Schema
 
 
@@ -48,6 +53,8 @@ class PricedPlan(Plan):
         How many of the drawn features are details, drawn given their parent.
     before, after
         What the ledger says around the draws.
+    seed_pool
+        Where seed rows come from, where there are any.
     """
 
     numerator: int
@@ -56,6 +63,7 @@ class PricedPlan(Plan):
     before: tuple[Event, ...]
     after: tuple[Event, ...] = ()
     details: int = 0
+    seed_pool: str | Path = "uniform"
 
     @property
     def events(self) -> tuple[Event, ...]:
@@ -67,6 +75,11 @@ class PricedPlan(Plan):
         return (*self.before, *split_draws(draws, self.details), *self.after)
 
     @property
+    def marginals(self) -> NoisyCounts | None:
+        """The event of the noisy one-way counts, if any part needs them."""
+        return next((each for each in self.before if isinstance(each, NoisyCounts)), None)
+
+    @property
     def alpha(self) -> float:
         """Virtual rows per category."""
         return self.numerator / self.scale
@@ -74,18 +87,11 @@ class PricedPlan(Plan):
 
 @dataclass(frozen=True)
 class AlphaPrice:
-    """What a budget buys along one route.
-
-    Parameters
-    ----------
-    paid
-        Events of the parts that were paid for before the draws, by the name of their share.
-    """
+    """What a budget buys along one route: alpha, the draws, and what was paid for before them."""
 
     numerator: int
     draws: Draws | None
     before: tuple[Event, ...]
-    paid: Mapping[str, Any] = field(default_factory=dict)
 
 
 def split_draws(draws: Draws | None, details: int) -> tuple[Event, ...]:
@@ -132,14 +138,13 @@ def price_of_total(
     parts = parts or {}
     unit, widest = rows_of_a_unit(schema), max(schema.category_counts)
 
-    def along(route: Any) -> AlphaPrice:
+    def along(route: Route) -> AlphaPrice:
         allowed = budget.parts(tuple(parts), route=route)
-        paid = {name: event(allowed[name]) for name, event in parts.items()}
+        paid = [event(allowed[name]) for name, event in parts.items()]
         found = calibrate(
             shape, allowed["draws"], rows_per_unit=unit, scale=scale, categories=widest
         )
-        before = (*unit_bound(schema), *paid.values())
-        return AlphaPrice(found.numerator, found.event, before, paid)
+        return AlphaPrice(found.numerator, found.event, (*unit_bound(schema), *paid))
 
     return min(map(along, budget.routes), key=lambda each: each.numerator)
 
@@ -183,47 +188,89 @@ def price_as_stated(
     return AlphaPrice(numerator, shape.event(numerator, scale), bound)
 
 
-class PricedMethod(Method["PricedPlan", F]):
+def need_rows(name: str, options: RowOptions, *, total: bool) -> None:
+    """Ask for the number of rows where the price grows with it."""
+    if options.rows is None and total:
+        raise ParameterError(
+            f"--rows is needed: the price of {name} grows with the rows ever to be drawn"
+        )
+
+
+def kept_or_original(
+    schema: Schema, options: RowOptions, pool: str | Path = "uniform"
+) -> tuple[Event, ...]:
+    """Return what the ledger says of rows or columns that stay as they are."""
+    if replaced := replaced_features(options):
+        kept = [name for name in schema.names if name not in replaced]
+        detail = f"kept: {', '.join(kept)}; replaced: {', '.join(replaced)}"
+        return (NotPrivate.because("kept-columns", detail=escaped(detail)),)
+    return (NotPrivate.because("original-seed-pool"),) if pool == "original" else ()
+
+
+Q = TypeVar("Q", bound=PricedPlan)
+
+
+class PricedMethod(Method[Options, Q, F]):
     """A method whose draws mix the data with virtual rows."""
 
-    plan_type: ClassVar[type[PricedPlan]]
+    plan_type: type[Q]
 
     @abstractmethod
-    def shape(self, schema: Schema, options: Any) -> Structure:
+    def shape(self, schema: Schema, options: Options) -> Structure:
         """Return the public structure of the draws, which decides their price."""
+
+    def drawn_shape(self, schema: Schema, options: Options) -> Structure:
+        """Return the structure of one draw of every drawn feature for each row."""
+        return Structure(
+            method=self.name,  # type: ignore[arg-type]
+            features=len(drawn_features(schema, options)),
+            rows=options.rows or 1,
+            datasets=options.datasets,
+        )
 
     def per_row(self, shape: Structure) -> int | None:
         """Return the draws of one row and sweep that a row of the data influences."""
         return shape.features
 
-    def price(self, schema: Schema, budget: Budget, options: Any, *, scale: int) -> AlphaPrice:
-        """Return what the draws cost; only Gibbs samplers pay for anything before them."""
+    def drawn_details(self, schema: Schema, options: Options) -> int:
+        """Return how many drawn features are details of another, whose draws are told apart."""
+        return 0
+
+    def price(
+        self,
+        schema: Schema,
+        budget: Budget,
+        options: Options,
+        *,
+        scale: int,
+        parts: Mapping[str, Callable[[Allowance], Event]] | None = None,
+    ) -> Q:
+        """Return the plan of draws at the smallest alpha that the budget affords.
+
+        Parameters
+        ----------
+        parts
+            Makes the events that are paid for before the draws out of a total.
+        """
         shape = self.shape(schema, options)
         if budget.kind == "total":
-            return price_of_total(schema, budget, shape, scale=scale)
-        if budget.kind == "l-diversity":
-            raise BudgetError(f"--l is for the pegs family, not for {self.name}")
-        return price_as_stated(
-            self.name, schema, budget, shape, scale=scale, per_row=self.per_row(shape)
-        )
+            price = price_of_total(schema, budget, shape, scale=scale, parts=parts)
+        elif budget.kind == "l-diversity":
+            price = self.diverse_price(schema, budget, options)
+        else:
+            price = price_as_stated(
+                self.name, schema, budget, shape, scale=scale, per_row=self.per_row(shape)
+            )
+        return self.plan_at(price, schema, budget, options, scale=scale)
 
-    def limited(self, plan: PricedPlan) -> bool:
-        """Whether the plan covers a number of rows and no more."""
-        return plan.budget.epsilon is not None and bool(plan.options.rows)
+    def diverse_price(self, schema: Schema, budget: Budget, options: Options) -> AlphaPrice:
+        """Return what l-diverse draws cost, for methods that have them (R7)."""
+        raise BudgetError(f"--l is for the pegs family, not for {self.name}")
 
-    def charged(self, schema: Schema, plan: PricedPlan, rows: int) -> tuple[Event, ...]:
-        """Without a total there is no limit: the price follows the rows drawn so far."""
-        partial = bool(replaced_features(plan.options))
-        total = plan.budget.epsilon is not None and not partial
-        if total or plan.draws is None or not rows:
-            return plan.events
-        shape = replace(self.shape(schema, plan.options), rows=rows, datasets=1)
-        return plan.events_with(shape.event(plan.numerator, plan.scale))
-
-    def planned(
-        self, budget: Budget, options: Any, price: AlphaPrice, *, scale: int, **own: Any
-    ) -> Any:
-        """Return the plan of this method at a price; `own` are fields that only its plan has."""
+    def plan_at(
+        self, price: AlphaPrice, schema: Schema, budget: Budget, options: Options, *, scale: int
+    ) -> Q:
+        """Return the plan of this method at a price."""
         return self.plan_type(
             method=self.name,
             options=options,
@@ -232,44 +279,63 @@ class PricedMethod(Method["PricedPlan", F]):
             scale=scale,
             draws=price.draws,
             before=price.before,
-            **own,
+            details=self.drawn_details(schema, options),
         )
 
-    def store_plan(self, plan: PricedPlan) -> dict[str, Any]:
-        """Return alpha."""
-        return {"numerator": plan.numerator, "scale": plan.scale}
+    def audit(self, *, full: bool, threads: int) -> Iterator[Finding]:
+        """Enumerate tiny releases, where anything is claimed."""
+        from pegsynth.auditing.run import audit_table_method
 
-    def load_plan(
-        self, stored: Mapping[str, Any], schema: Schema, model: StoredModel
-    ) -> PricedPlan:
-        """Rebuild a plan that has nothing but its price."""
-        options = stored["options"]
-        price = self.restored_price(schema, options, stored)
-        return self.plan_type(method=self.name, options=options, budget=stored["budget"], **price)
+        return audit_table_method(self.name) if self.has_proof else iter(())
 
-    def restored_price(
-        self, schema: Schema, options: Any, stored: Mapping[str, Any], details: int = 0
-    ) -> dict[str, Any]:
-        """Return the price of a plan from a file; raise ValueError if it is not that of its draws.
+    def limited(self, plan: Q) -> bool:
+        """Whether the plan covers a number of rows and no more."""
+        return plan.budget.epsilon is not None and bool(plan.options.rows)
+
+    def charged(self, schema: Schema, plan: Q, rows: int) -> tuple[Event, ...]:
+        """Without a total there is no limit: the price follows the rows drawn so far."""
+        partial = bool(replaced_features(plan.options))
+        total = plan.budget.epsilon is not None and not partial
+        if total or plan.draws is None or not rows:
+            return plan.events
+        shape = replace(self.shape(schema, plan.options), rows=rows, datasets=1)
+        return plan.events_with(shape.event(plan.numerator, plan.scale))
+
+    def store_plan(self, plan: Q) -> StoredPlan:
+        """Return alpha and where seed rows come from as well."""
+        return replace(
+            super().store_plan(plan),
+            numerator=plan.numerator,
+            scale=plan.scale,
+            seed_pool=str(plan.seed_pool),
+        )
+
+    def load_plan(self, stored: StoredPlan, schema: Schema, model: StoredModel) -> Q:
+        """Rebuild a plan; raise ValueError if its price is not that of its draws.
 
         What is drawn must be what is charged.
         """
-        events: tuple[Event, ...] = stored["events"]
+        events, options = stored.events, stored.options
+        details = self.drawn_details(schema, options)
         places = [i for i, event in enumerate(events) if isinstance(event, DRAWS)]
         charges = tuple(events[i] for i in places)
         first: Any = charges[0] if charges else None
-        price = (first.alpha_numerator, first.alpha_denominator) if first else (0, stored["scale"])
+        price = (first.alpha_numerator, first.alpha_denominator) if first else (0, stored.scale)
         draws = self.shape(schema, options).event(*price) if first else None
-        if (stored["numerator"], stored["scale"]) != price:
+        if (stored.numerator, stored.scale) != price:
             raise ValueError("another alpha than that of the events")
         if split_draws(draws, details) != charges:
             raise ValueError("other draws than those of the events")
         cut = (places[0], places[-1] + 1) if places else (len(events), len(events))
-        return {
-            "numerator": stored["numerator"],
-            "scale": stored["scale"],
-            "draws": draws,
-            "details": details,
-            "before": events[: cut[0]],
-            "after": events[cut[1] :],
-        }
+        return self.plan_type(
+            method=self.name,
+            options=options,
+            budget=stored.budget,
+            numerator=stored.numerator,
+            scale=stored.scale,
+            draws=draws,
+            details=details,
+            before=events[: cut[0]],
+            after=events[cut[1] :],
+            seed_pool=stored.seed_pool,
+        )

@@ -1,38 +1,108 @@
-"""Every method by its name; the only place where names decide anything."""
+"""Every method by its name, and its options; the only place where names decide anything.
+
+Options are frozen dataclasses made of the groups in `pegsynth.options`. They stand here, apart from
+the methods, so that the command line can print its help without loading what does the work.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import ParameterError
-from pegsynth.methods.method_options import (
-    BootstrapOptions,
-    ContingencyOptions,
-    MarginalOptions,
-    MiOptions,
-    PegsCappedOptions,
-    PegsOnceOptions,
-    PegsOptions,
-    PegsRsOptions,
-    PmiOptions,
+from pegsynth.options import (
+    BlockSizeOptions,
+    CapOptions,
+    GivenOptions,
+    HeadOptions,
+    KeyOptions,
+    LogLinearOptions,
+    PartialOptions,
+    PriorOptions,
+    ProperOptions,
+    ReplicateOptions,
+    RowOptions,
+    SweepOptions,
 )
-from pegsynth.options import RowOptions
 from pegsynth.options._kinds import METADATA, Option
 
 if TYPE_CHECKING:
-    from pegsynth.methods.base import Method
+    from pegsynth.methods.base import AnyMethod
 
-_further: dict[str, Method[Any, Any]] = {}
 
+@dataclass(frozen=True)
+class PegsOptions(PriorOptions, PartialOptions, KeyOptions, RowOptions):
+    """Options of `pegs`."""
+
+
+@dataclass(frozen=True)
+class PegsRsOptions(
+    PriorOptions, BlockSizeOptions, SweepOptions, GivenOptions, KeyOptions, RowOptions
+):
+    """Options of `pegs-rs`."""
+
+
+@dataclass(frozen=True)
+class PegsCappedOptions(
+    PriorOptions, CapOptions, SweepOptions, GivenOptions, KeyOptions, RowOptions
+):
+    """Options of `pegs-capped`."""
+
+
+@dataclass(frozen=True)
+class PegsOnceOptions(ReplicateOptions, GivenOptions, HeadOptions, RowOptions):
+    """Options of `pegs-once`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.replicates:
+            object.__setattr__(self, "replicates", None)
+        if self.replicates is not None and self.datasets > 1:
+            raise ParameterError(
+                "--replicates gives one table with weights, --datasets several tables with noise "
+                "of their own; leave one of them out"
+            )
+
+    @property
+    def own_noise(self) -> bool:
+        """Whether every table has sampling and noise of its own."""
+        return self.datasets > 1 and not self.shared_noise
+
+
+@dataclass(frozen=True)
+class ContingencyOptions(LogLinearOptions, GivenOptions, RowOptions):
+    """Options of `contingency`."""
+
+
+@dataclass(frozen=True)
+class MarginalOptions(RowOptions):
+    """Options of `marginal`."""
+
+
+@dataclass(frozen=True)
+class BootstrapOptions(GivenOptions, RowOptions):
+    """Options of `bootstrap`."""
+
+
+@dataclass(frozen=True)
+class PmiOptions(PartialOptions, RowOptions):
+    """Options of `pmi`."""
+
+
+@dataclass(frozen=True)
+class MiOptions(ProperOptions, PartialOptions, RowOptions):
+    """Options of `mi`, `cart` and `forest`."""
+
+
+_further: dict[str, AnyMethod] = {}
 
 _BUILT_IN: dict[str, tuple[str, str, type[RowOptions]]] = {
     "pegs": ("gibbs.pegs", "PEGS", PegsOptions),
-    "pegs-rs": ("gibbs.pegs_rs", "PEGS_RS", PegsRsOptions),
-    "pegs-capped": ("gibbs.pegs_capped", "PEGS_CAPPED", PegsCappedOptions),
+    "pegs-rs": ("gibbs.pegs", "PEGS_RS", PegsRsOptions),
+    "pegs-capped": ("gibbs.pegs", "PEGS_CAPPED", PegsCappedOptions),
     "pegs-once": ("released.pegs_once", "PEGS_ONCE", PegsOnceOptions),
     "contingency": ("baselines.contingency", "CONTINGENCY", ContingencyOptions),
     "marginal": ("baselines.marginal", "MARGINAL", MarginalOptions),
@@ -50,16 +120,16 @@ def names() -> tuple[str, ...]:
     return (*_BUILT_IN, *_further)
 
 
-def methods() -> tuple[Method[Any, Any], ...]:
+def methods() -> tuple[AnyMethod, ...]:
     """Return every method."""
     return tuple(map(get, names()))
 
 
-def get(name: str) -> Method[Any, Any]:
+def get(name: str) -> AnyMethod:
     """Return a method by its name."""
     if name in _BUILT_IN:
         module, object_name, _ = _BUILT_IN[name]
-        found: Method[Any, Any] = getattr(import_module(f"pegsynth.methods.{module}"), object_name)
+        found: AnyMethod = getattr(import_module(f"pegsynth.methods.{module}"), object_name)
         return found
     if name in _further:
         return _further[name]
@@ -71,7 +141,7 @@ def options_of(name: str) -> type[RowOptions]:
     return _BUILT_IN[name][2] if name in _BUILT_IN else _further[name].options
 
 
-def register(method: Method[Any, Any]) -> None:
+def register(method: AnyMethod) -> None:
     """Add a method. The command line, Python, model files, plan and ledger know it from now on."""
     if method.name in names():
         raise ParameterError(f"there is a method {method.name!r} already; choose another name")
@@ -79,7 +149,7 @@ def register(method: Method[Any, Any]) -> None:
 
 
 @contextmanager
-def registered(method: Method[Any, Any]) -> Iterator[None]:
+def registered(method: AnyMethod) -> Iterator[None]:
     """Add a method for a while, for tests."""
     register(method)
     try:

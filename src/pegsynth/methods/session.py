@@ -210,25 +210,17 @@ class Session:
 
     def replicates(self, codes: Codes, rows: int, count: int, stream: RandomStream) -> Replicates:
         """Return what makes replicate weights of rows, of which `codes` are the first (R28)."""
-        replicates = getattr(self._sampler, "replicates", None)
-        if replicates is None:
-            raise ParameterError(
-                f"--replicates goes with published counts, and {self.plan.method} has none"
-            )
-        found: Replicates = replicates(codes, rows, count, stream)
-        return found
+        return self._sampler.replicates(codes, rows, count, stream)
 
     def draw_declared(self, rows: int, datasets: int, times: int) -> list[tuple[Released, Rows]]:
         """Charge K datasets of n rows; return several times as many rows of each to choose from.
 
         Each comes with the published counts, or the replicate of them, that it was drawn from.
         """
-        versions = getattr(self._sampler, "versions", None)
-        if versions is None:
+        if self._sampler.calibration is None:
             raise ParameterError(f"{self.plan.method} has no declared analyses")
         self.charge(rows, datasets)
-        found: list[tuple[Released, Rows]] = versions(rows * times, datasets, self._stream)
-        return found
+        return self._sampler.versions(rows * times, datasets, self._stream)
 
     def rows_of_a_table(self, asked: int | None) -> int:
         """Return the rows of a dataset: those of the original table, or as asked for."""

@@ -1,4 +1,8 @@
-"""What a model file holds of a fit: cells, marginals and arrays."""
+"""What a model file holds of a fit and of its plan, in plain parts that every method shares.
+
+A method says which parts it needs. What every file may hold, rows and paid marginals, is checked
+against the schema here, once for all methods.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +14,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ModelError
+from pegsynth.options import Order, PriorKind
+from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
-    from pegsynth.methods.base import Codes
+    from pegsynth.kernels.arrays import Codes
+    from pegsynth.mechanisms.marginals import Marginals
+    from pegsynth.privacy import Budget, Event
     from pegsynth.schema import Schema
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 Cells: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
-_ROWS = "original rows"
+ROWS = "original rows"
 
 
 @dataclass(frozen=True)
 class StoredModel:
-    """A fit in plain parts; each method says which of them it needs.
+    """A fit in plain parts.
 
     Parameters
     ----------
@@ -31,8 +39,10 @@ class StoredModel:
         The keys of the cells.
     cells
         For each feature: keys, categories and counts.
-    shares, total
+    marginals
         Paid marginals.
+    rows
+        The original rows.
     arrays
         Everything else.
     """
@@ -40,8 +50,8 @@ class StoredModel:
     heads: tuple[tuple[int, ...], ...] = ()
     tail_bits: int = 0
     cells: Sequence[Cells] = ()
-    shares: list[list[float]] = field(default_factory=list)
-    total: float = 1.0
+    marginals: Marginals | None = None
+    rows: Codes | None = None
     arrays: Arrays = field(default_factory=dict)
 
     def under(self, prefix: str) -> Arrays:
@@ -49,19 +59,40 @@ class StoredModel:
         return {n.removeprefix(prefix): a for n, a in self.arrays.items() if n.startswith(prefix)}
 
 
-def with_rows(arrays: Arrays, rows: Codes | None) -> Arrays:
-    """Return the arrays with the original rows among them, if there are any."""
-    return arrays if rows is None else {_ROWS: rows, **arrays}
+@dataclass(frozen=True)
+class StoredPlan:
+    """A settled plan in plain parts: what was stated, what is charged, and what draws need.
+
+    Parameters
+    ----------
+    order, prior, seed_pool
+        Where heads, virtual rows and seed rows come from, for methods that have them.
+    numerator, scale
+        alpha, for methods that have one.
+    """
+
+    options: Any
+    budget: Budget
+    events: tuple[Event, ...]
+    order: Order = "public"
+    prior: PriorKind = "uniform"
+    seed_pool: str = "uniform"
+    numerator: int = 0
+    scale: int = DEFAULT_SCALE
 
 
-def stored_rows(arrays: Arrays, schema: Schema) -> Codes | None:
-    """Return the original rows among the arrays, checked against the schema."""
-    rows = arrays.get(_ROWS)
+def taken_rows(arrays: Arrays, schema: Schema) -> Codes | None:
+    """Take the original rows out of the arrays of a file, checked against the schema."""
+    rows = arrays.pop(ROWS, None)
     if rows is None:
         return None
     counts = np.array(schema.category_counts)
-    if rows.ndim != 2 or rows.shape[1] != len(counts) or rows.dtype.kind != "u":
-        raise ModelError("its rows do not fit its schema")
-    if len(rows) and (rows.max(axis=0) >= counts).any():
+    fits = rows.ndim == 2 and rows.shape[1] == len(counts) and rows.dtype.kind == "u"
+    if not fits or (len(rows) and (rows.max(axis=0) >= counts).any()):
         raise ModelError("its rows do not fit its schema")
     return rows
+
+
+def missing_part() -> ModelError:
+    """Return the error for a file without something that its method cannot do without."""
+    return ModelError("it does not hold what its method needs")

@@ -20,7 +20,7 @@ from pegsynth.codec.paying import CodecCounts, PaidCodec, paid_codec, wants_code
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.kernels.warm import warm_up
 from pegsynth.methods import get
-from pegsynth.methods.base import Model, Plan
+from pegsynth.methods.base import Fitting, Model, Plan
 from pegsynth.methods.checkpoint import Checkpoint
 from pegsynth.methods.counting import ConfidentialTable, StreamedTable
 from pegsynth.methods.ledgers import schema_ledger, selection_ledger
@@ -204,17 +204,9 @@ def fit_counted(
     """
     schema, request, plan = settled.schema, settled.request, settled.plan
     method = get(request.method)
+    work = Fitting(table, schema, stream, ledger, request.thread_count, progress)
     if plan is None:
-        options = request.options_for(method)
-        content, ledger = method.count(table, schema, options, stream, ledger)
+        content, ledger = method.count(request.options_for(method), work)
         return Model(schema, method.name, content, ledger)
-    fitted = method.fit(
-        table,
-        schema,
-        plan,
-        stream,
-        ledger,
-        threads=request.thread_count,
-        progress=progress,
-    )
+    fitted = method.fit(plan, work)
     return Model(schema, method.name, fitted.content, fitted.ledger, fitted.plan)

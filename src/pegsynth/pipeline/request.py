@@ -64,13 +64,13 @@ from pegsynth.random import RandomStream, Streams
 from pegsynth.schema.wide_schema import at_all_positions, measured_positions, wide_schema
 
 if TYPE_CHECKING:
-    from pegsynth.methods.base import Method, Plan
+    from pegsynth.methods.base import AnyMethod, Plan
     from pegsynth.schema import Schema
 
 _BUDGET_WORDS = re.compile(r"(?<![\w-])(?:epsilon per row|epsilon|delta|alpha|l)(?![\w-])")
 _BUDGETS = ("epsilon", "epsilon_per_row", "l", "alpha")
 _NOT_DECLARED = "it measures no declared analyses and tables"
-Able: TypeAlias = "Callable[[Method[Any, Any]], None]"
+Able: TypeAlias = "Callable[[AnyMethod], None]"
 """Raises a `ParameterError` for a method that cannot do what is to be done."""
 
 _FITTED = ("heads", "tail_bits", "order", "order_rows")
@@ -194,7 +194,7 @@ class Request(
             ) from None
 
     def options_for(
-        self, method: Method[Any, Any], *, saved: bool = False, lenient: bool = False
+        self, method: AnyMethod, *, saved: bool = False, lenient: bool = False
     ) -> RowOptions:
         """Return the options of a method, refusing what it does not take.
 

@@ -27,7 +27,7 @@ from pegsynth.codec.paying import CodecCounts, wants_codec, wants_grids
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Int64
 from pegsynth.methods import get, methods
-from pegsynth.methods.base import Method, Model
+from pegsynth.methods.base import AnyMethod, Model
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import schema_ledger
 from pegsynth.options._kinds import python_names
@@ -339,7 +339,7 @@ def _codec_counts(
     return CodecCounts(grids, candidate_parts(df, schema, words))
 
 
-def check_method(method: Method[Any, Any]) -> None:
+def check_method(method: AnyMethod) -> None:
     """Refuse a method that cannot be fitted from counts alone."""
     if not method.on_cluster:
         able = ", ".join(each.name for each in methods() if each.on_cluster)

@@ -14,7 +14,7 @@ from pegsynth.api.estimator import PeGS
 from pegsynth.codec.value_decoding import AgreeingDecoder
 from pegsynth.errors import ParameterError
 from pegsynth.methods import methods
-from pegsynth.methods.base import Method, Plan
+from pegsynth.methods.base import AnyMethod, Plan
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.gibbs.chains import chain_limits
 from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
@@ -119,7 +119,7 @@ def write_rows(
                 _draw_chunks(job, sampler)
 
 
-def check_drawn(method: Method[Any, Any]) -> None:
+def check_drawn(method: AnyMethod) -> None:
     """Refuse a method whose rows are drawn on one machine."""
     check_method(method)
     if not isinstance(method, GibbsMethod):

@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from pegsynth.codec.codec import Decoder
 from pegsynth.codec.value_decoding import AgreeingDecoder
 from pegsynth.methods.gibbs.chains import CHUNK_ROWS, Chain, Machine, Schedule, Visits, run_chunk
-from pegsynth.methods.gibbs.seeds import SeedPool, Splitter
+from pegsynth.methods.gibbs.merging import Splitter
+from pegsynth.methods.seed_rows import SeedPool
 from pegsynth.random import RandomStream
 from pegsynth.spark import arrow_batches
 from pegsynth.spark.codes import partition_number

@@ -26,10 +26,12 @@ from pegsynth.codec.number_grid import LEVELS, Grid
 from pegsynth.codec.tree import FORMAT as TREE_FORMAT
 from pegsynth.codec.tree import SUM_NODES, Level, NumberTree
 from pegsynth.errors import ModelError, ParameterError, PegsynthError, SchemaError
+from pegsynth.mechanisms.marginals import stored_marginals
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.session import Session, Spent
-from pegsynth.methods.stored_model import Arrays, Cells, StoredModel
+from pegsynth.methods.stored_model import ROWS, Arrays, Cells, StoredModel, taken_rows
+from pegsynth.methods.stored_model import StoredPlan as PlanParts
 from pegsynth.options import PAPER_METHOD, Order, PriorKind
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
@@ -107,11 +109,16 @@ def stored_plan(plan: Plan) -> StoredPlan:
     }
     options = {each.name: getattr(plan.options, each.name) for each in fields(plan.options)}
     plain = {name: str(v) if isinstance(v, Path) else v for name, v in options.items()}
+    parts = get(plan.method).store_plan(plan)
     return StoredPlan(
         draw={"method": plan.method, **plain},
         budget=budget,
-        events=json.dumps([event_to_builtins(event) for event in plan.events]),
-        **get(plan.method).store_plan(plan),
+        events=json.dumps([event_to_builtins(event) for event in parts.events]),
+        order=parts.order,
+        prior=parts.prior,
+        seed_pool=parts.seed_pool,
+        numerator=parts.numerator,
+        scale=parts.scale,
     )
 
 
@@ -120,13 +127,16 @@ def restored_plan(stored: StoredPlan, schema: Schema, model: StoredModel) -> Pla
     try:
         method = get(stored.draw["method"])
         options = method.options(**{n: v for n, v in stored.draw.items() if n != "method"})
-        parts: Mapping[str, Any] = {
-            name: getattr(stored, name) for name in stored.__struct_fields__
-        } | {
-            "events": tuple(event_from_builtins(event) for event in json.loads(stored.events)),
-            "budget": Budget(**stored.budget),
-            "options": options,
-        }
+        parts = PlanParts(
+            options,
+            Budget(**stored.budget),
+            tuple(event_from_builtins(event) for event in json.loads(stored.events)),
+            stored.order,
+            stored.prior,
+            stored.seed_pool,
+            stored.numerator,
+            stored.scale,
+        )
     except (PegsynthError, KeyError, TypeError, ValueError, RecursionError):
         raise ModelError("its recipe is damaged") from None
     try:
@@ -198,6 +208,7 @@ def save_model(model: Model, path: str | Path, *, spent: Spent | None = None) ->
     stored = method.store(model.content)
     # The same noisy numbers give the same file, byte for byte.
     identity = "0" * 32 if method.released else secrets.token_hex(16)
+    marginals = stored.marginals
     manifest = Manifest(
         identity=identity,
         schema=dumps(model.schema),
@@ -206,12 +217,13 @@ def save_model(model: Model, path: str | Path, *, spent: Spent | None = None) ->
         heads=[list(line) for line in stored.heads or ((),) * len(model.schema.features)],
         tail_bits=stored.tail_bits,
         ledger=msgspec.Raw(model.ledger.to_json().encode()),
-        shares=stored.shares,
-        total=stored.total,
+        shares=[line.tolist() for line in marginals.shares] if marginals else [],
+        total=marginals.total if marginals else 1.0,
         recipe=stored_plan(model.plan) if model.plan else None,
         frame=model.frame,
     )
-    arrays = {**cell_arrays(stored.cells), **stored.arrays, **shape_arrays(model.shapes)}
+    rows = {} if stored.rows is None else {ROWS: stored.rows}
+    arrays = {**cell_arrays(stored.cells), **rows, **stored.arrays, **shape_arrays(model.shapes)}
     content = Container(notice_of(model), KIND, FORMAT, msgspec.json.encode(manifest), arrays)
     replacing = Path(path).exists()
     with _unused(path):
@@ -242,8 +254,8 @@ def load_model(path: str | Path) -> Model:
             tuple(tuple(line) for line in manifest.heads),
             manifest.tail_bits,
             cells,
-            manifest.shares,
-            manifest.total,
+            stored_marginals(manifest.shares, manifest.total, schema.category_counts),
+            taken_rows(arrays, schema),
             arrays,
         )
         plan = restored_plan(manifest.recipe, schema, stored) if manifest.recipe else None

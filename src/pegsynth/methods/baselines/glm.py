@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,12 @@ from pegsynth.methods.baselines.target_fits import (
     Integers,
     cell_starts,
     check_rows,
+    cut,
     damaged,
+    joined,
     pack_text,
     take,
+    take_targets,
     unpack_text,
 )
 
@@ -48,9 +51,9 @@ if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature
 
 
-Scores = Literal["auto", "always", "never"]
-
 SCORED_ABOVE = 64
+"""Ordinal and numeric features with more categories enter as scores. Indicators follow any shape
+and predict better wherever there are rows enough to fit them."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ class Design:
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], schema: Schema) -> Self:
+    def from_arrays(cls, arrays: Arrays, schema: Schema) -> Self:
         """Rebuild a design; refuse arrays that point outside the schema's cells."""
         starts = _with_intercept(cell_starts(schema))
         values = take(arrays, "design_values", np.float64)
@@ -120,7 +123,7 @@ class Design:
 
 
 def make_design(
-    codes: Codes, schema: Schema, *, weights: Float64, scores: Scores = "auto"
+    codes: Codes, schema: Schema, *, weights: Float64, scored_above: int = SCORED_ABOVE
 ) -> Design:
     """Lay out the columns of a schema, standardising scores over the rows given.
 
@@ -128,18 +131,14 @@ def make_design(
     ----------
     codes, weights
         Rows over which scores get mean 0 and variance 1, special codes aside.
-    scores
-        Which ordinal and numeric features enter as scores: ``always`` all of them,
-        ``never`` none, ``auto`` those with more than 64 categories. Indicators follow
-        any shape and predict better wherever there are rows enough to fit them.
+    scored_above
+        From how many categories on ordinal and numeric features enter as scores.
     """
-    if scores not in get_args(Scores):
-        raise ParameterError(f"scores must be one of {', '.join(get_args(Scores))}")
     values: list[Float64] = []
     sizes: list[int] = []
     first_column = [0]
     for index, feature in enumerate(schema.features):
-        if is_scored(feature, scores):
+        if feature.kind != "nominal" and feature.category_count > scored_above:
             held, cells = _scored(feature, codes[:, index], weights)
         else:
             held, cells = _indicators(feature)
@@ -152,13 +151,6 @@ def make_design(
         np.concatenate([[0], np.cumsum([*sizes, 1])]).astype(np.int64),
         np.array([*first_column, len(sizes) + 1], dtype=np.int64),
     )
-
-
-def is_scored(feature: Feature, scores: Scores) -> bool:
-    """Whether a feature enters as a score."""
-    if feature.kind == "nominal" or scores == "never":
-        return False
-    return scores == "always" or feature.category_count > SCORED_ABOVE
 
 
 def row_columns(codes: Codes) -> NDArray[np.int32]:
@@ -179,9 +171,7 @@ def _indicators(feature: Feature) -> tuple[Float64, list[int]]:
     return np.ones(count), [1] * count
 
 
-def _scored(
-    feature: Feature, codes: NDArray[np.unsignedinteger[Any]], weights: Float64
-) -> tuple[Float64, list[int]]:
+def _scored(feature: Feature, codes: Codes, weights: Float64) -> tuple[Float64, list[int]]:
     bins = feature.bin_count
     special = feature.category_count - bins
     if bins == 0:
@@ -289,36 +279,28 @@ class GlmModel:
         return {
             **self.design.arrays(),
             "targets": np.array(targets, dtype=np.int64),
-            "coefficients": np.concatenate(
-                [np.empty(0), *[line.coefficients.ravel() for line in lines]]
-            ),
+            "coefficients": joined([line.coefficients.ravel() for line in lines], np.float64),
             "unseen": np.array([line.unseen for line in lines]),
             "penalties": np.array([line.penalty for line in lines]),
             "note": pack_text(self.note),
         }
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], schema: Schema) -> Self:
+    def from_arrays(cls, arrays: Arrays, schema: Schema) -> Self:
         """Rebuild a model from `arrays`, refusing what does not belong to the schema."""
         design = Design.from_arrays(arrays, schema)
-        targets = take(arrays, "targets", np.int64)
-        flat = take(arrays, "coefficients", np.float64)
+        targets = take_targets(arrays, schema)
         unseen = take(arrays, "unseen", np.float64)
         penalties = take(arrays, "penalties", np.float64)
-        if not len(targets) == len(unseen) == len(penalties) == len(set(targets.tolist())):
+        if not len(targets) == len(unseen) == len(penalties):
             raise damaged()
-        if not ((targets >= 0) & (targets < len(schema.features))).all():
-            raise damaged()
-        counts = [schema.category_counts[target] for target in targets]
-        if len(flat) != design.columns * sum(counts):
-            raise damaged()
-        ends = np.cumsum([design.columns * count for count in counts])
-        parts = np.split(flat, ends[:-1]) if counts else []
+        sizes = [design.columns * schema.category_counts[target] for target in targets]
+        parts = cut(take(arrays, "coefficients", np.float64), sizes)
         regressions = {}
         for target, part, share, penalty in zip(targets, parts, unseen, penalties, strict=True):
             held = part.reshape(design.columns, -1)
             _check_coefficients(held, share)
-            regressions[int(target)] = Regression(held, float(share), float(penalty))
+            regressions[target] = Regression(held, float(share), float(penalty))
         return cls(schema, design, regressions, unpack_text(take(arrays, "note", np.uint8)))
 
 

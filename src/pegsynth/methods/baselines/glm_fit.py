@@ -13,15 +13,13 @@ gives the same model.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.kernels.arrays import Codes, Float64
+from pegsynth.kernels.arrays import Float64
 from pegsynth.kernels.logistic import (
     Layout,
     Rows,
@@ -30,14 +28,16 @@ from pegsynth.kernels.logistic import (
     gathered_softmax,
     observed_counts,
 )
-from pegsynth.methods.baselines.glm import GlmModel, Regression, Scores, make_design, row_columns
-from pegsynth.methods.baselines.target_fits import check_targets, fit_each, kept_rows, spaced_rows
-from pegsynth.progress import Progress, quiet
+from pegsynth.methods.baselines.glm import (
+    SCORED_ABOVE,
+    GlmModel,
+    Regression,
+    make_design,
+    row_columns,
+)
+from pegsynth.methods.baselines.target_fits import RowsToFit, spaced_rows
 from pegsynth.runtime import Stop
-
-if TYPE_CHECKING:
-    from pegsynth.schema import Schema
-
+from pegsynth.schema import Schema
 
 _MOST_SWEEPS = 1_000
 
@@ -140,7 +140,7 @@ _ROUGH_TOLERANCE = 1e-4
 
 @dataclass(frozen=True)
 class Tuning:
-    """How the penalty is chosen.
+    """How features enter, and how the penalty is chosen.
 
     Parameters
     ----------
@@ -151,6 +151,8 @@ class Tuning:
         number of penalties on the path.
     penalty
         A penalty to use for every target instead.
+    scored_above
+        From how many categories on ordinal and numeric predictors enter as scores.
     """
 
     mixing: float = 0.5
@@ -158,14 +160,7 @@ class Tuning:
     folds: int = 3
     path: int = 8
     penalty: float | None = None
-
-    def __post_init__(self) -> None:
-        if not 0 < self.mixing <= 1:
-            raise ParameterError("mixing must lie above 0 and at most at 1")
-        if self.rows < 1 or self.path < 1 or self.folds < 2:
-            raise ParameterError("tuning needs tuning_rows and path of at least 1, folds of 2")
-        if self.penalty is not None and not (np.isfinite(self.penalty) and self.penalty >= 0):
-            raise ParameterError("penalty must be finite and not negative")
+    scored_above: int = SCORED_ABOVE
 
     @property
     def note(self) -> str:
@@ -180,97 +175,43 @@ class Tuning:
         )
 
 
-def fit_glm(
-    codes: Codes,
-    schema: Schema,
-    *,
-    targets: Sequence[int] | None = None,
-    sample_weight: Float64 | None = None,
-    mixing: float = 0.5,
-    scores: Scores = "auto",
-    tuning_rows: int = 2_000,
-    folds: int = 3,
-    path: int = 8,
-    penalty: float | None = None,
-    max_rows: int | None = None,
-    threads: int = 1,
-    progress: Progress = quiet,
-) -> GlmModel:
-    """Regress every target on all other features.
+def most_rows(schema: Schema) -> int:
+    """Return how many rows every feature of a schema can be regressed on."""
+    return max(MOST_CELLS // max(schema.category_counts), 1)
 
-    Parameters
-    ----------
-    codes, schema
-        One line of codes per row, and the codebook they follow.
-    targets
-        Features to be predicted; all by default.
-    sample_weight
-        Weight of every row; a weight of 2 is the same as the row twice.
-    mixing
-        Share of the lasso in the penalty, alpha of glmnet.
-    scores
-        Which ordinal and numeric predictors enter as scores; see `make_design`.
-    tuning_rows, folds, path
-        Most rows that cross-validation sees, number of folds, length of the path.
-    penalty
-        Skips cross-validation: the penalty of all targets.
-    max_rows
-        Most rows to fit to, evenly spaced; all by default.
-    threads
-        How many targets are fitted at a time.
-    progress
-        Told of every finished target.
+
+def fit_glm(rows: RowsToFit, tuning: Tuning | None = None) -> GlmModel:
+    """Regress every target on all other features.
 
     Raises
     ------
     ParameterError
-        A feature has too many categories for a regression, or a parameter makes no sense.
+        A feature has too many categories for a regression.
     """
-    tuning = Tuning(mixing, tuning_rows, folds, path, penalty)
-    chosen = check_targets(targets, schema)
-    codes, weights = kept_rows(codes, schema, sample_weight, max_rows)
-    design = make_design(codes, schema, weights=weights, scores=scores)
-    _check_size(schema, chosen, len(codes), design.columns)
+    tuning = tuning or Tuning()
+    codes, schema, weights = rows.codes, rows.schema, rows.weights
+    design = make_design(codes, schema, weights=weights, scored_above=tuning.scored_above)
+    _check_size(rows, design.columns)
     columns = row_columns(codes)
 
     def regress(target: int, stop: Stop) -> Regression:
-        held = _regress(
-            columns,
-            design.layout(target),
-            schema.category_counts[target],
-            weights,
-            target,
-            tuning,
-            stop,
-        )
-        held.coefficients[design.own_columns(target)] = 0.0
-        return held
+        """Fit one target over the categories that occur."""
+        seen, outcome = np.unique(columns[target], return_inverse=True)
+        layout, categories = design.layout(target), schema.category_counts[target]
+        problem = Problem.make(columns, layout, outcome.astype(np.int64), weights, len(seen), stop)
+        penalty = choose_penalty(problem, tuning) if tuning.penalty is None else tuning.penalty
+        held = fit_path(problem, penalty, tuning.mixing)
+        full = np.zeros((len(held), categories))
+        full[-1] = -np.inf
+        full[:, seen] = held
+        full[design.own_columns(target)] = 0.0
+        return Regression(full, 0.5 / (problem.total + 0.5 * categories), penalty)
 
     # The largest first, so that no thread is left alone with a long fit at the end.
-    ordered = sorted(chosen, key=lambda target: -schema.category_counts[target])
-    regressions = fit_each(ordered, regress, threads=threads, progress=progress)
-    limit = "" if max_rows is None else f"; fitted to at most {max_rows:,} rows"
+    ordered = sorted(rows.targets, key=lambda target: -schema.category_counts[target])
+    regressions = rows.fit_each(ordered, regress, threads=rows.threads)
+    limit = "" if rows.max_rows is None else f"; fitted to at most {rows.max_rows:,} rows"
     return GlmModel(schema, design, regressions, tuning.note + limit)
-
-
-def _regress(
-    columns: NDArray[np.int32],
-    layout: Layout,
-    categories: int,
-    weights: Float64,
-    target: int,
-    tuning: Tuning,
-    stop: Stop,
-) -> Regression:
-    """Fit one target over the categories that occur."""
-    seen, outcome = np.unique(columns[target], return_inverse=True)
-    problem = Problem.make(columns, layout, outcome.astype(np.int64), weights, len(seen), stop)
-    penalty = choose_penalty(problem, tuning) if tuning.penalty is None else tuning.penalty
-    held = fit_path(problem, penalty, tuning.mixing)
-    full = np.zeros((len(held), categories))
-    full[-1] = -np.inf
-    full[:, seen] = held
-    return Regression(full, 0.5 / (problem.total + 0.5 * categories), penalty)
 
 
 def choose_penalty(problem: Problem, tuning: Tuning) -> float:
@@ -311,11 +252,10 @@ def fit_path(problem: Problem, penalty: float, mixing: float) -> Float64:
     return held
 
 
-def _check_size(schema: Schema, targets: Sequence[int], rows: int, columns: int) -> None:
-    for target in targets:
-        classes = schema.category_counts[target]
-        name = schema.names[target]
-        if rows * classes > MOST_CELLS:
+def _check_size(rows: RowsToFit, columns: int) -> None:
+    for target in rows.targets:
+        classes, name = rows.schema.category_counts[target], rows.schema.names[target]
+        if len(rows.codes) * classes > MOST_CELLS:
             raise ParameterError(
                 f"feature {name!r} has {classes:,} categories, too many for a regression on all "
                 f"rows; set max_rows to {MOST_CELLS // classes:,} or less"

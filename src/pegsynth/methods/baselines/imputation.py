@@ -6,56 +6,50 @@ multiple imputation do, for comparison.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.methods.base import Fitted, Model, Sampler
-from pegsynth.methods.gibbs.method import need_rows
-from pegsynth.methods.method_options import MiOptions, PmiOptions
+import numpy as np
+
+from pegsynth.errors import BudgetError, ModelError
+from pegsynth.kernels.arrays import Codes, Float64
+from pegsynth.mechanisms.marginals import Marginals
+from pegsynth.mechanisms.noise import noise_of
+from pegsynth.methods.base import Fitted, Fitting, Model, Rows, Sampler
+from pegsynth.methods.baselines.glm import GlmModel
+from pegsynth.methods.baselines.glm_fit import fit_glm, most_rows
+from pegsynth.methods.baselines.sequential_draws import Sweeps, check_alpha
+from pegsynth.methods.baselines.target_fits import RowsToFit, bayesian_bootstrap
+from pegsynth.methods.baselines.trees import CART_TREE, FOREST_TREES, TreeModel, fit_trees
+from pegsynth.methods.drawn_features import drawn_features
+from pegsynth.methods.gibbs.block_fitting import paid_marginals
+from pegsynth.methods.gibbs.gibbs_plan import marginal_event
+from pegsynth.methods.ledgers import of_parents
 from pegsynth.methods.pricing import (
     AlphaPrice,
     PricedMethod,
     PricedPlan,
-    price_of_total,
+    kept_or_original,
+    need_rows,
     rows_of_a_unit,
     unit_bound,
 )
+from pegsynth.methods.registry import MiOptions, PmiOptions
+from pegsynth.methods.seed_rows import declared_pool, seed_pool, starts_from_original, whole_rows
+from pegsynth.methods.stored_model import StoredModel, missing_part
+from pegsynth.privacy import Allowance, Budget, Event, NotPrivate, Structure
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
+from pegsynth.progress import Progress, quiet
+from pegsynth.random import RandomStream
+from pegsynth.schema import Schema
 
 if TYPE_CHECKING:
-    from pegsynth.auditing.run import Finding
-    from pegsynth.mechanisms.marginals import Marginals
-    from pegsynth.methods.base import Codes
-    from pegsynth.methods.baselines.sequential_draws import ConditionalModel
-    from pegsynth.methods.counting import ConfidentialTable
-    from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.privacy import Budget, Ledger, NoisyCounts, Structure
     from pegsynth.privacy.assumptions import Assumption, Parameters
-    from pegsynth.progress import Progress
-    from pegsynth.random import RandomStream
-    from pegsynth.schema import Schema
+
+FittedModels: TypeAlias = GlmModel | TreeModel
 
 PREFIX = "conditionals: "
-_POOLS = ("uniform", "marginal", "original")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ImputationPlan(PricedPlan):
-    """A release from conditional models, settled.
-
-    Parameters
-    ----------
-    seed_pool
-        Where seed rows come from.
-    marginals
-        The event of the noisy one-way counts, if seed rows need them.
-    """
-
-    seed_pool: str | Path
-    marginals: NoisyCounts | None = None
 
 
 @dataclass(frozen=True)
@@ -68,158 +62,126 @@ class ImputationFit:
         Noisy marginals, if they were paid for.
     """
 
-    conditionals: ConditionalModel = field(repr=False)
+    conditionals: FittedModels = field(repr=False)
     rows: Codes | None = field(default=None, repr=False)
     marginals: Marginals | None = None
 
 
-class Imputation(PricedMethod[ImputationFit]):
+def fit_conditionals(
+    codes: Codes,
+    schema: Schema,
+    method: str,
+    stream: RandomStream,
+    *,
+    threads: int = 1,
+    progress: Progress = quiet,
+    sample_weight: Float64 | None = None,
+) -> FittedModels:
+    """Fit every feature given the others: regressions (mi, pmi) or trees (cart, forest).
+
+    Regressions of long tables are fitted to as many rows as the schema allows, and those of a
+    table without rows by `pmi` to a public one. A refusal would depend on the number of rows,
+    which `pmi` must not; any fit will do (R8).
+    """
+    if method == "pmi" and not len(codes):
+        codes = np.zeros((1, len(schema.features)), dtype=codes.dtype)
+    words, growth = stream.substream(), _GROWTH.get(method)
+    most = None if growth else most_rows(schema)
+    rows = RowsToFit.of(codes, schema, sample_weight=sample_weight, max_rows=most)
+    rows = replace(rows, threads=threads, progress=progress)
+    return fit_trees(rows, growth, words=words) if growth else fit_glm(rows)
+
+
+_GROWTH = {"cart": CART_TREE, "forest": FOREST_TREES}
+
+SweptOptions = TypeVar("SweptOptions", bound=MiOptions | PmiOptions)
+
+
+class Imputation(PricedMethod[SweptOptions, PricedPlan, ImputationFit]):
     """A method that draws feature after feature given the others."""
 
-    plan_type = ImputationPlan
+    plan_type = PricedPlan
 
     def settle(
-        self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
-    ) -> ImputationPlan:
+        self, schema: Schema, budget: Budget, options: SweptOptions, *, scale: int = DEFAULT_SCALE
+    ) -> PricedPlan:
         """Choose seed rows and find the smallest alpha."""
-        from pegsynth.methods.gibbs.gibbs_plan import after_draws
-
         total = budget.epsilon is not None
         options = self.filled(schema, options, total=total)
-        pool = options.seed_pool
+        pool = options.seed_pool or "original"
         if pool == "marginal" and not total:
             raise BudgetError(
                 "marginal seed rows are paid out of --epsilon; state that, or start from others"
             )
-        price = self._priced(schema, budget, options, scale=scale)
-        after = after_draws(schema, options, pool) if self.has_proof or options.synthesize else ()
-        plan: ImputationPlan = self.planned(
-            budget,
-            options,
-            price,
-            scale=scale,
-            after=after,
+        covered = self.has_proof or options.synthesize
+        return replace(
+            self.priced(schema, budget, options, scale=scale),
+            after=kept_or_original(schema, options, pool) if covered else (),
             seed_pool=pool,
-            marginals=price.paid.get("marginals"),
         )
-        return plan
 
-    def filled(self, schema: Schema, options: Any, *, total: bool) -> Any:
+    def filled(self, schema: Schema, options: SweptOptions, *, total: bool) -> SweptOptions:
         """Choose seed rows: the original ones where nothing is promised anyway."""
         if options.synthesize:
-            if schema.unit:
-                raise ParameterError("--synthesize keeps every row, which bounding units would not")
-            return replace(options, seed_pool="original")
+            return starts_from_original(schema, options)
         need_rows(self.name, options, total=total)
         return replace(options, seed_pool=options.seed_pool or "original")
 
-    def _priced(self, schema: Schema, budget: Budget, options: Any, *, scale: int) -> AlphaPrice:
-        from pegsynth.privacy import NotPrivate
+    def priced(
+        self, schema: Schema, budget: Budget, options: SweptOptions, *, scale: int
+    ) -> PricedPlan:
+        """Say that no result covers the draws."""
+        said = (*unit_bound(schema), NotPrivate.because("no-proof", detail=self.name))
+        return self.plan_at(AlphaPrice(0, None, said), schema, budget, options, scale=scale)
 
-        return AlphaPrice(
-            0, None, (*unit_bound(schema), NotPrivate.because("no-proof", detail=self.name))
-        )
-
-    def shape(self, schema: Schema, options: Any) -> Structure:
+    def shape(self, schema: Schema, options: SweptOptions) -> Structure:
         """Every row is S sweeps over the drawn features."""
-        from pegsynth.methods.drawn_features import drawn_features
-        from pegsynth.privacy import Structure
+        return replace(self.drawn_shape(schema, options), method="pmi", sweeps=options.sweeps)
 
-        return Structure(
-            method="pmi",
-            features=len(drawn_features(schema, options)),
-            rows=options.rows or 1,
-            sweeps=options.sweeps,
-            datasets=options.datasets,
-        )
-
-    def fit(
-        self,
-        table: ConfidentialTable,
-        schema: Schema,
-        plan: Any,
-        stream: RandomStream,
-        ledger: Ledger,
-        *,
-        threads: int,
-        progress: Progress,
-    ) -> Fitted[Any, ImputationFit]:
+    def fit(self, plan: PricedPlan, work: Fitting) -> Fitted[PricedPlan, ImputationFit]:
         """Pay for marginals if seed rows need them; fit every feature given the others."""
-        from pegsynth.methods.baselines.conditional_models import fit_conditionals
-
-        marginals = _paid_marginals(table, schema, plan.marginals, stream)
-        rows = table.rows()
+        marginals = paid_marginals(work, plan.marginals) if plan.marginals else None
+        rows = work.table.rows()
         conditionals = fit_conditionals(
-            rows, schema, self.name, stream, threads=threads, progress=progress
+            rows,
+            work.schema,
+            self.name,
+            work.stream,
+            threads=work.threads,
+            progress=work.progress,
         )
-        needed = plan.seed_pool == "original" or _proper(plan.options)
+        needed = plan.seed_pool == "original" or is_proper(plan)
         fit = ImputationFit(conditionals, rows if needed else None, marginals)
-        return Fitted(fit, plan, ledger)
+        return Fitted(fit, plan, work.ledger)
 
-    def sampler(self, model: Model, plan: Any, *, threads: int) -> Sampler:
+    def sampler(self, model: Model, plan: PricedPlan, *, threads: int) -> Sampler:
         """Draw whole rows from seed rows, or replace features of the original rows."""
-        from pegsynth.methods.baselines.sequential_draws import ImputingSampler, ReplacingSampler
-
         kind = ReplacingSampler if plan.options.synthesize else ImputingSampler
-        return kind(self.name, model, plan)
+        return kind(model, plan)
 
-    def declared_options(self, plan: Any) -> Parameters:
+    def declared_options(self, plan: PricedPlan) -> Parameters:
         """Return sweeps and seed rows."""
-        pool = str(plan.seed_pool) if plan.seed_pool in _POOLS else "file"
-        return {"sweeps": plan.options.sweeps, "seed_rows": pool}
+        return {"sweeps": plan.options.sweeps, "seed_rows": declared_pool(plan.seed_pool)}
 
-    def declared_structure(self, schema: Schema, plan: Any) -> tuple[Assumption, ...]:
+    def declared_structure(self, schema: Schema, plan: PricedPlan) -> tuple[Assumption, ...]:
         """Return the parents of details, which are drawn after all others."""
-        from pegsynth.methods.ledgers import of_parents
-
         return of_parents(schema, plan.options)
 
     def store(self, content: ImputationFit) -> StoredModel:
         """Return the fitted models as arrays, and the rows."""
-        from pegsynth.methods.stored_model import StoredModel, with_rows
+        arrays = {PREFIX + name: each for name, each in content.conditionals.arrays().items()}
+        return StoredModel(marginals=content.marginals, rows=content.rows, arrays=arrays)
 
-        held = content.conditionals.arrays()  # type: ignore[attr-defined]
-        marginals = content.marginals
-        return StoredModel(
-            shares=[line.tolist() for line in marginals.shares] if marginals else [],
-            total=marginals.total if marginals else 1.0,
-            arrays=with_rows({PREFIX + name: a for name, a in held.items()}, content.rows),
-        )
-
-    def load(self, stored: StoredModel, schema: Schema, plan: Any) -> ImputationFit:
+    def load(self, stored: StoredModel, schema: Schema, plan: PricedPlan | None) -> ImputationFit:
         """Rebuild the fitted models."""
-        from pegsynth.mechanisms.marginals import stored_marginals
-        from pegsynth.methods.baselines.conditional_models import load_conditionals
-        from pegsynth.methods.stored_model import stored_rows
-
-        return ImputationFit(
-            load_conditionals(stored.under(PREFIX), self.name, schema),
-            stored_rows(stored.arrays, schema),
-            stored_marginals(stored.shares, stored.total, schema.category_counts),
-        )
-
-    def store_plan(self, plan: Any) -> dict[str, Any]:
-        """Return alpha and where seed rows come from."""
-        return super().store_plan(plan) | {"seed_pool": str(plan.seed_pool)}
-
-    def load_plan(
-        self, stored: Mapping[str, Any], schema: Schema, model: StoredModel
-    ) -> ImputationPlan:
-        """Rebuild a plan."""
-        from pegsynth.privacy import NoisyCounts
-
-        options, events = stored["options"], stored["events"]
-        return ImputationPlan(
-            method=self.name,
-            options=options,
-            budget=stored["budget"],
-            seed_pool=stored["seed_pool"],
-            marginals=next((e for e in events if isinstance(e, NoisyCounts)), None),
-            **self.restored_price(schema, options, stored),
-        )
+        arrays = stored.under(PREFIX)
+        if not arrays:
+            raise missing_part()
+        held = TreeModel if self.name in _GROWTH else GlmModel
+        return ImputationFit(held.from_arrays(arrays, schema), stored.rows, stored.marginals)
 
 
-class Mi(Imputation):
+class Mi(Imputation[MiOptions]):
     """Regressions without perturbation."""
 
     name = "mi"
@@ -228,78 +190,113 @@ class Mi(Imputation):
     has_proof = False
 
 
-class Cart(Imputation):
+class Cart(Mi):
     """Classification trees, as in synthpop."""
 
     name = "cart"
     summary = "classification trees (as in synthpop); no guarantee"
-    options = MiOptions
-    has_proof = False
 
 
-class Forest(Imputation):
+class Forest(Mi):
     """Random forests."""
 
     name = "forest"
     summary = "random forests; no guarantee"
-    options = MiOptions
-    has_proof = False
 
 
-class Pmi(Imputation):
+class Pmi(Imputation[PmiOptions]):
     """Regressions with virtual rows: the paper's perturbed multiple imputation."""
 
     name = "pmi"
     summary = "regressions with virtual rows (the paper's perturbed multiple imputation)"
     options = PmiOptions
 
-    def audit(self, *, full: bool, threads: int) -> Iterator[Finding]:
-        """Enumerate tiny releases."""
-        from pegsynth.auditing.run import audit_table_method
-
-        return audit_table_method(self.name)
-
-    def filled(self, schema: Schema, options: Any, *, total: bool) -> Any:
+    def filled(self, schema: Schema, options: PmiOptions, *, total: bool) -> PmiOptions:
         """Choose seed rows: paid marginals, or public uniform ones."""
-        if options.synthesize:
-            return super().filled(schema, options, total=total)
-        pool = options.seed_pool or ("marginal" if total else "uniform")
-        return super().filled(schema, replace(options, seed_pool=pool), total=total)
+        if not options.synthesize:
+            pool = options.seed_pool or ("marginal" if total else "uniform")
+            options = replace(options, seed_pool=pool)
+        return super().filled(schema, options, total=total)
 
-    def _priced(self, schema: Schema, budget: Budget, options: Any, *, scale: int) -> AlphaPrice:
-        from pegsynth.mechanisms.noise import noise_of
-        from pegsynth.methods.baselines.sequential_draws import check_alpha
-        from pegsynth.methods.gibbs.gibbs_plan import marginal_event
-
-        unit = rows_of_a_unit(schema)
-        if budget.kind == "total" and options.seed_pool == "marginal":
-            parts = {"marginals": lambda allowed: marginal_event(schema, allowed, unit)}
-            shape = self.shape(schema, options)
-            price = price_of_total(schema, budget, shape, scale=scale, parts=parts)
-            noise_of(price.paid["marginals"])
-        else:
-            price = self.price(schema, budget, options, scale=scale)
+    def priced(
+        self, schema: Schema, budget: Budget, options: PmiOptions, *, scale: int
+    ) -> PricedPlan:
+        """Find the smallest alpha of draws and paid seed rows."""
+        parts: dict[str, Callable[[Allowance], Event]] = {}
+        if options.seed_pool == "marginal":
+            unit = rows_of_a_unit(schema)
+            parts["marginals"] = lambda allowed: marginal_event(schema, allowed, unit)
+        plan = self.price(schema, budget, options, scale=scale, parts=parts)
+        if plan.marginals is not None:
+            noise_of(plan.marginals)
         # Bounds are public, so that no row decides whether a release is refused.
-        check_alpha(max(schema.category_counts), price.numerator, scale)
-        return price
+        check_alpha(max(schema.category_counts), plan.numerator, scale)
+        return plan
 
 
-def _proper(options: Any) -> bool:
-    """Whether parameters are redrawn for every dataset; `pmi` does not."""
-    return bool(getattr(options, "proper", False))
+def is_proper(plan: PricedPlan) -> bool:
+    """Whether parameters are redrawn for every dataset (R16); `pmi` does not."""
+    return isinstance(plan.options, MiOptions) and plan.options.proper
 
 
-def _paid_marginals(
-    table: ConfidentialTable, schema: Schema, event: NoisyCounts | None, stream: RandomStream
-) -> Marginals | None:
-    if event is None:
-        return None
-    from pegsynth.mechanisms.marginals import noisy_marginals
-    from pegsynth.methods.gibbs.block_fitting import hash_spec, one_way_counts
+class ImputingSampler(Sampler):
+    """Draws whole rows, feature after feature."""
 
-    spec = hash_spec(schema, ((),) * len(schema.features), 0)
-    counts = one_way_counts(table.blocks(spec, drawn_heads=False))
-    return noisy_marginals(counts, event, stream)
+    def __init__(self, model: Model, plan: PricedPlan) -> None:
+        self._fit, self._schema, self._plan = model.content, model.schema, plan
+        self._pool, assumptions = seed_pool(
+            self._schema,
+            plan.seed_pool,
+            plan.options,
+            marginals=self._fit.marginals,
+            rows=self._fit.rows,
+        )
+        super().__init__(assumptions)
+        self._sweeps = Sweeps(
+            drawn_features(self._schema, plan.options),
+            self._schema.category_counts,
+            plan.numerator,
+            plan.scale,
+            self._schema.rules,
+            plan.options.sweeps,
+        )
+
+    def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
+        """Return K tables."""
+        return [self._table(rows, stream) for _ in range(datasets)]
+
+    def _table(self, rows: int, stream: RandomStream) -> Rows:
+        """Return one table, drawn from seed rows."""
+        drawn = self._sweeps.sampled(self.conditionals(stream), self._pool, rows, stream)
+        return (chunk.astype(self._schema.code_dtype) for chunk in drawn)
+
+    def conditionals(self, stream: RandomStream) -> FittedModels:
+        """Return the fitted models, or a fresh draw of them for proper synthesis (R16)."""
+        fitted: FittedModels = self._fit.conditionals
+        if not is_proper(self._plan):
+            return fitted
+        rows = self._fit.rows
+        if rows is None:
+            raise ModelError("this model holds no original rows; use pegs synthesize")
+        weights = bayesian_bootstrap(len(rows), stream.substream())
+        return fit_conditionals(
+            rows, self._schema, self._plan.method, stream, sample_weight=weights
+        )
+
+
+class ReplacingSampler(ImputingSampler):
+    """Draws the chosen features of the original rows anew, in their order."""
+
+    def __init__(self, model: Model, plan: PricedPlan) -> None:
+        super().__init__(model, plan)
+        self._start = whole_rows(model.schema, model.content.rows).astype(np.uint32)
+        self.own_rows = len(self._start)
+
+    def _table(self, rows: int, stream: RandomStream) -> Rows:
+        """Return a copy of the table with other features."""
+        fitted = self.conditionals(stream)
+        drawn = self._sweeps.swept(fitted, self._start, stream.substream())
+        return iter([drawn.astype(self._schema.code_dtype)])
 
 
 MI, PMI, CART, FOREST = Mi(), Pmi(), Cart(), Forest()

@@ -21,18 +21,18 @@ from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.kernels.arrays import Codes as AnyCodes
 from pegsynth.kernels.arrays import Float64
 from pegsynth.kernels.uniform import REJECTED, bounded_array
-from pegsynth.methods.gibbs.seeds import WORD_BITS, Codes, WordSource
+from pegsynth.methods.prior import MOST_TOTAL, Weights
+from pegsynth.methods.seed_rows import WORD_BITS, Codes, WordSource
 from pegsynth.random import Words
 from pegsynth.schema.rules import Rule
 
 MOST_CELLS = 1 << 22
 MOST_FEATURES = 32
-MOST_TOTAL = 1 << 62
 _FINEST = 1 << 52
 _SLACK = 64
-
-Weights = NDArray[np.uint64]
-Margins = tuple[tuple[int, ...], ...]
+_MOST_ROUNDS = 100
+_TOLERANCE = 1e-6
+"""Fitting stops when no fitted margin is further than this from its goal."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +45,10 @@ class LogLinearTable:
         g, one number per cell, the last feature turning fastest. Confidential.
     category_counts
         C_1 .. C_M.
-    margins
-        The sets of features on which the fit agrees with the data.
-    rounds, gap
-        Rounds of fitting, and how far, at most, a fitted margin then was from its goal.
     """
 
     probabilities: Float64 = field(repr=False)
     category_counts: tuple[int, ...]
-    margins: Margins
-    rounds: int
-    gap: float
 
     def draw(
         self,
@@ -89,34 +82,26 @@ class LogLinearTable:
 def fit_loglinear(
     codes: AnyCodes,
     category_counts: Sequence[int],
-    *,
-    margins: Sequence[Sequence[int]] | None = None,
-    most_rounds: int = 100,
-    tolerance: float = 1e-6,
+    margins: Sequence[tuple[int, ...]] | None = None,
 ) -> LogLinearTable:
     """Fit the table that agrees with the data on `margins` and is otherwise as flat as it can be.
 
     Parameters
     ----------
     margins
-        Tuples of feature indices; all pairs when None.
-    most_rounds, tolerance
-        Fitting stops when no fitted margin is further than `tolerance` from its goal.
+        Tuples of feature indices in order; all pairs when None.
     """
     shape = tuple(category_counts)
     check_size(shape)
-    chosen = _checked_margins(margins, len(shape))
     fitted = np.full(shape, 1.0 / math.prod(shape))
-    if not len(codes):
-        return LogLinearTable(fitted.ravel(), shape, chosen, 0, 0.0)
-    goals = [_margin(codes, shape, features) for features in chosen]
-    rounds, gap = 0, math.inf
-    while gap > tolerance and rounds < most_rounds:
-        gap = 0.0
-        for features, goal in zip(chosen, goals, strict=True):
-            gap = max(gap, _scale_to(fitted, features, goal))
-        rounds += 1
-    return LogLinearTable(fitted.ravel(), shape, chosen, rounds, gap)
+    if len(codes):
+        if margins is None:
+            margins = list(combinations(range(len(shape)), min(2, len(shape))))
+        goals = [(features, _margin(codes, shape, features)) for features in margins]
+        for _ in range(_MOST_ROUNDS):
+            if max(_scale_to(fitted, features, goal) for features, goal in goals) <= _TOLERANCE:
+                break
+    return LogLinearTable(fitted.ravel(), shape)
 
 
 def check_size(shape: tuple[int, ...]) -> None:
@@ -128,24 +113,6 @@ def check_size(shape: tuple[int, ...]) -> None:
             f"every cell and takes at most {MOST_CELLS} cells over {MOST_FEATURES} features; "
             "leave features out, merge categories, or draw by direct counting"
         )
-
-
-def _checked_margins(margins: Sequence[Sequence[int]] | None, features: int) -> Margins:
-    if margins is None:
-        margins = list(combinations(range(features), min(2, features)))
-    for margin in margins:
-        if (
-            not margin
-            or len(set(margin)) < len(margin)
-            or not all(0 <= feature < features for feature in margin)
-        ):
-            raise ParameterError(
-                f"margin {tuple(margin)}: a margin lists different features, each from 0 to "
-                f"{features - 1}"
-            )
-    if not margins:
-        raise ParameterError("a log-linear fit needs at least one margin")
-    return tuple(tuple(sorted(margin)) for margin in margins)
 
 
 def _margin(codes: AnyCodes, shape: tuple[int, ...], features: tuple[int, ...]) -> Float64:

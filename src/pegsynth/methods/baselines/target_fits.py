@@ -14,7 +14,8 @@ What fitting any imputation model shares: rows kept, targets allowed, targets in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import DataError, ModelError, ParameterError
 from pegsynth.kernels.arrays import Codes, Float64
-from pegsynth.progress import Progress
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import Words
 from pegsynth.runtime import Stop, run_each
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 
 
 Integers = NDArray[np.int64]
-Arrays = dict[str, NDArray[Any]]
+Values = NDArray[Any]
+Arrays = dict[str, Values]
 
 
 def check_rows(codes: Codes, schema: Schema, *, ignore: int | None = None) -> None:
@@ -61,7 +63,7 @@ def pack_text(text: str) -> NDArray[np.uint8]:
     return np.frombuffer(text.encode(), dtype=np.uint8).copy()
 
 
-def unpack_text(packed: NDArray[Any]) -> str:
+def unpack_text(packed: Values) -> str:
     """Return the text of `pack_text`."""
     try:
         return np.asarray(packed, dtype=np.uint8).tobytes().decode()
@@ -69,12 +71,33 @@ def unpack_text(packed: NDArray[Any]) -> str:
         raise damaged() from None
 
 
-def take(arrays: Mapping[str, NDArray[Any]], name: str, dtype: Any) -> NDArray[Any]:
+def take(arrays: Arrays, name: str, dtype: type) -> Values:
     """Return one array of a saved model, refusing one that is missing or of another kind."""
     held = arrays.get(name)
     if held is None or held.ndim != 1 or held.dtype.kind != np.dtype(dtype).kind:
         raise damaged()
     return np.ascontiguousarray(held, dtype=dtype)
+
+
+def take_targets(arrays: Arrays, schema: Schema) -> list[int]:
+    """Return the targets of a saved model: features of the schema, each once."""
+    targets: list[int] = take(arrays, "targets", np.int64).tolist()
+    known = all(0 <= target < len(schema.features) for target in targets)
+    if not known or len(set(targets)) != len(targets):
+        raise damaged()
+    return targets
+
+
+def joined(parts: Sequence[Values], dtype: type) -> Values:
+    """Return the lines of all targets one after another."""
+    return np.concatenate([np.empty(0, dtype=dtype), *parts])
+
+
+def cut(flat: Values, lengths: Sequence[int] | Integers) -> list[Values]:
+    """Return the line of every target, refusing lengths that are not those of the whole."""
+    if any(length < 0 for length in lengths) or sum(lengths) != len(flat):
+        raise damaged()
+    return np.split(flat, np.cumsum(lengths)[:-1]) if len(lengths) else []
 
 
 def damaged() -> ModelError:
@@ -113,74 +136,82 @@ STAGE = "models"
 MOST_CATEGORIES = 1_000
 
 
-def kept_rows(
-    codes: Codes, schema: Schema, sample_weight: Float64 | None, max_rows: int | None
-) -> tuple[Codes, Float64]:
-    """Return the rows to fit to and their weights, all 1 if there are none.
+@dataclass(frozen=True)
+class RowsToFit:
+    """Rows that conditional models are fitted to, and how the work is done.
 
-    Rows of weight 0 are left out; of the others at most `max_rows`, evenly spaced.
+    Parameters
+    ----------
+    codes, schema
+        One line of codes per row, and the codebook they follow.
+    weights
+        Weight of every row; a weight of 2 is the same as the row twice.
+    targets
+        Features to be predicted.
+    max_rows
+        Most rows to fit to, None for all.
+    threads
+        How many targets are fitted at a time.
+    progress
+        Told of every finished target.
     """
-    check_rows(codes, schema)
-    if len(codes) == 0:
-        raise DataError("an imputation model needs at least one row to be fitted to")
-    weights = check_weights(sample_weight, len(codes))
-    kept = np.flatnonzero(weights > 0)
-    kept = kept[spaced_rows(len(kept), max_rows)]
-    return codes[kept], weights[kept]
 
+    codes: Codes
+    schema: Schema
+    weights: Float64
+    targets: tuple[int, ...]
+    max_rows: int | None = None
+    threads: int = 1
+    progress: Progress = quiet
 
-def check_weights(sample_weight: Float64 | None, rows: int) -> Float64:
-    """Return weights as floating point numbers, 1 for every row if there are none."""
-    if sample_weight is None:
-        return np.ones(rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (rows,):
-        raise ParameterError("sample_weight must hold one number for each row")
-    if not (np.isfinite(weights).all() and (weights >= 0).all() and weights.sum() > 0):
-        raise ParameterError("sample_weight must be finite, not negative, and not all zero")
-    return weights
+    @classmethod
+    def of(
+        cls,
+        codes: Codes,
+        schema: Schema,
+        *,
+        targets: Sequence[int] | None = None,
+        sample_weight: Float64 | None = None,
+        max_rows: int | None = None,
+    ) -> RowsToFit:
+        """Check rows; all features are targets and weights are 1 where nothing else is said.
 
+        Rows of weight 0 are left out; of the others at most `max_rows` are kept, evenly spaced.
+        """
+        check_rows(codes, schema)
+        if len(codes) == 0:
+            raise DataError("an imputation model needs at least one row to be fitted to")
+        chosen = tuple(range(len(schema.features)) if targets is None else targets)
+        for target in chosen:
+            count = schema.category_counts[target]
+            if count > MOST_CATEGORIES:
+                raise ParameterError(
+                    f"feature {schema.names[target]!r} has {count:,} categories; an imputation "
+                    f"model predicts at most {MOST_CATEGORIES:,}. Group its categories in the "
+                    "schema, or use a method of the pegs family"
+                )
+        weights = np.ones(len(codes)) if sample_weight is None else sample_weight
+        kept = np.flatnonzero(weights > 0)
+        kept = kept[spaced_rows(len(kept), max_rows)]
+        return cls(codes[kept], schema, weights[kept], chosen, max_rows)
 
-def check_targets(targets: Sequence[int] | None, schema: Schema) -> tuple[int, ...]:
-    """Return the targets to fit, all features if none were named, without repetition."""
-    features = len(schema.features)
-    chosen = tuple(range(features)) if targets is None else tuple(dict.fromkeys(targets))
-    if any(not 0 <= target < features for target in chosen):
-        raise ParameterError(f"targets are feature numbers from 0 to {features - 1}")
-    for target in chosen:
-        count = schema.category_counts[target]
-        if count > MOST_CATEGORIES:
-            raise ParameterError(
-                f"feature {schema.names[target]!r} has {count:,} categories; an imputation model "
-                f"predicts at most {MOST_CATEGORIES:,}. Group its categories in the schema, or use "
-                "a method of the pegs family"
-            )
-    return chosen
+    def fit_each(
+        self, targets: Sequence[int], fit: Callable[[int, Stop], _Fitted], *, threads: int
+    ) -> dict[int, _Fitted]:
+        """Fit targets, several at a time, and tell of every one that is done.
+
+        Ctrl-C ends it at once; fits look at the `Stop` they are given to end soon after.
+        """
+        fitted: dict[int, _Fitted] = {}
+        self.progress(STAGE, 0, len(targets))
+        for target, result in run_each(targets, fit, threads=threads):
+            fitted[target] = result
+            self.progress(STAGE, len(fitted), len(targets))
+        return {target: fitted[target] for target in sorted(fitted)}
 
 
 def spaced_rows(rows: int, most: int | None) -> NDArray[np.intp]:
     """Return at most `most` row numbers, evenly spaced: a public rule that needs no chance."""
-    if most is not None and most < 1:
-        raise ParameterError("a number of rows must be at least 1")
     if most is None or rows <= most:
         return np.arange(rows)
     return (np.arange(most) * rows) // most
-
-
-def fit_each(
-    targets: Sequence[int],
-    fit: Callable[[int, Stop], _Fitted],
-    *,
-    threads: int,
-    progress: Progress,
-) -> dict[int, _Fitted]:
-    """Fit all targets, several at a time, and tell of every one that is done.
-
-    Ctrl-C ends it at once; fits look at the `Stop` they are given to end soon after.
-    """
-    fitted: dict[int, _Fitted] = {}
-    progress(STAGE, 0, len(targets))
-    for target, result in run_each(targets, fit, threads=threads):
-        fitted[target] = result
-        progress(STAGE, len(fitted), len(targets))
-    return {target: fitted[target] for target in sorted(fitted)}

@@ -24,7 +24,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.codec.pair_counts import CellCounter, Columns, TableCounter, column_major
+from pegsynth.codec.pair_counts import Columns, TableCounter, column_major
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.kernels.arrays import Int64
 from pegsynth.kernels.key_counts import add_dense, keys_of, tail_totals
@@ -52,11 +52,6 @@ class DenseBlock:
         """Return where the cells of each entry start in `cells`, and the end."""
         sizes = np.count_nonzero(self.counts, axis=1)
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-    def entry(self, key: int) -> Int64:
-        """Return the counts of one key."""
-        counts: Int64 = self.counts[key]
-        return counts
 
 
 @dataclass(frozen=True)
@@ -89,15 +84,6 @@ class SparseBlock:
     def entry_start(self) -> Int64:
         """Return where the cells of each entry start in `cells`, and the end."""
         return self.start
-
-    def entry(self, key: int) -> Int64:
-        """Return the counts of one key."""
-        counts = np.zeros(self.categories, dtype=np.int64)
-        position = int(np.searchsorted(self.keys, key))
-        if position < len(self.keys) and self.keys[position] == key:
-            part = slice(self.start[position], self.start[position + 1])
-            counts[self.codes[part]] = self.counts[part]
-        return counts
 
 
 Block = DenseBlock | SparseBlock
@@ -133,27 +119,6 @@ class Blocks:
     def tables(self) -> EntryTables:
         """Return cumulative counts as flat arrays for the kernels."""
         return _entry_tables(self)
-
-
-def merge(parts: Sequence[Blocks]) -> Blocks:
-    """Add up blocks that were counted apart with one hash function."""
-    spec = parts[0].spec
-    if any(part.spec != spec for part in parts):
-        raise ParameterError("blocks with different hash functions cannot be added")
-    merged = [_merge_blocks(spec, target, parts) for target in range(len(parts[0].blocks))]
-    return Blocks(spec, tuple(merged))
-
-
-def _merge_blocks(spec: HashSpec, target: int, parts: Sequence[Blocks]) -> Block:
-    blocks = [part.blocks[target] for part in parts]
-    dense = [block for block in blocks if isinstance(block, DenseBlock)]
-    if len(dense) == len(blocks):
-        return DenseBlock(np.sum([block.counts for block in dense], axis=0))
-    categories = spec.category_counts[target]
-    counter = CellCounter(spec.key_space(target), categories)
-    for block in blocks:
-        counter.add_counts(*block.cells())
-    return SparseBlock.from_cells(categories, *counter.cells())
 
 
 def _entry_tables(blocks: Blocks) -> EntryTables:

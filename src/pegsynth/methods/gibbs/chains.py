@@ -33,7 +33,7 @@ from pegsynth.kernels.gibbs import ROW, run_chains
 from pegsynth.kernels.polya_sweeps import run_polya
 from pegsynth.kernels.sampling_arrays import EntryTables, KeyTables, PriorTables, RuleTables
 from pegsynth.mechanisms.answers import drawn_from
-from pegsynth.methods.gibbs.seeds import WORD_BITS, Codes, FilePool, SeedPool, WordSource
+from pegsynth.methods.seed_rows import WORD_BITS, Codes, FilePool, SeedPool, WordSource
 from pegsynth.random import RandomStream, Words
 
 CHUNK_ROWS = 1 << 13
@@ -123,9 +123,35 @@ def sample_rows(
 
     The keystreams are reserved at once, so the rows do not depend on when they are read.
     """
-    machine = machine.drawn(stream, rows)
-    first = stream.substreams(-(-rows // schedule.chunk_rows))
-    return grouped(_chunks(machine, seeds, schedule, rows, stream, first, threads))
+    machine, size = machine.drawn(stream, rows), schedule.chunk_rows
+    chunks = -(-rows // size)
+    first = stream.substreams(chunks)
+    # Enough for the threads to go on while the caller writes a whole row group.
+    ahead = 2 * threads + AHEAD_CELLS // (size * machine.features)
+    counters: queue.SimpleQueue[Visits] = queue.SimpleQueue()
+    for _ in range(threads):
+        counters.put(Visits(machine.entry_count if schedule.limit else 0))
+
+    def work(chunk: int) -> Codes:
+        words = stream.substream(first + chunk)
+        visits = counters.get()
+        try:
+            count = min(size, rows - chunk * size)
+            return run_chunk(machine, seeds, schedule, count, words.take, visits)
+        finally:
+            counters.put(visits)
+
+    def drawn() -> Iterator[Codes]:
+        with ThreadPoolExecutor(threads) as pool:
+            waiting: deque[Future[Codes]] = deque()
+            for chunk in range(chunks):
+                waiting.append(pool.submit(work, chunk))
+                if len(waiting) > ahead:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+    return grouped(drawn())
 
 
 def grouped(chunks: Iterable[Codes], *, cells: int = PART_CELLS) -> Iterator[Codes]:
@@ -140,42 +166,6 @@ def grouped(chunks: Iterable[Codes], *, cells: int = PART_CELLS) -> Iterator[Cod
             pending, size = [], 0
     if pending:
         yield np.concatenate(pending)
-
-
-def _chunks(
-    machine: Machine,
-    seeds: SeedPool,
-    schedule: Schedule,
-    rows: int,
-    stream: RandomStream,
-    first: int,
-    threads: int,
-) -> Iterator[Codes]:
-    size = schedule.chunk_rows
-    chunks = -(-rows // size)
-    # Enough for the threads to go on while the caller writes a whole row group.
-    ahead = 2 * threads + AHEAD_CELLS // (size * machine.features)
-    counters: queue.SimpleQueue[Visits] = queue.SimpleQueue()
-    for _ in range(threads):
-        counters.put(Visits(machine.entry_count if schedule.limit else 0))
-
-    def work(chunk: int) -> Codes:
-        words = stream.substream(first + chunk)
-        count = min(size, rows - chunk * size)
-        visits = counters.get()
-        try:
-            return run_chunk(machine, seeds, schedule, count, words.take, visits)
-        finally:
-            counters.put(visits)
-
-    with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[Codes]] = deque()
-        for chunk in range(chunks):
-            waiting.append(pool.submit(work, chunk))
-            if len(waiting) > ahead:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 class Visits:
@@ -368,34 +358,27 @@ def sample_polya(
     """Yield `rows` rows of one chain as chunks; `urns` change in place."""
     machine, words = machine.drawn(stream, rows), stream.substream()
     start = pool.draw(1, words.take)
-    done = 0
+    done, draws = 0, sweeps * len(machine.targets)
     while done < rows:
         chunk = np.empty((min(CHUNK_ROWS, rows - done), machine.features), dtype=np.uint32)
-        _run(machine, start, chunk, urns, words.take, sweeps)
+        state = np.zeros(4, dtype=np.int64)
+        while not run_polya(
+            start,
+            chunk,
+            state,
+            machine.keys,
+            machine.entries,
+            machine.prior,
+            machine.rules,
+            machine.targets,
+            sweeps,
+            urns.drawn.shape[1],
+            urns.visits,
+            urns.drawn,
+            words.take((len(chunk) - int(state[ROW])) * draws + _SLACK),
+            WORD_BITS,
+        ):
+            pass
         start = chunk[-1:]
         done += len(chunk)
         yield chunk
-
-
-def _run(
-    machine: Machine, start: Codes, chunk: Codes, urns: Urns, words: WordSource, sweeps: int
-) -> None:
-    state = np.zeros(4, dtype=np.int64)
-    draws = sweeps * len(machine.targets)
-    while not run_polya(
-        start,
-        chunk,
-        state,
-        machine.keys,
-        machine.entries,
-        machine.prior,
-        machine.rules,
-        machine.targets,
-        sweeps,
-        urns.drawn.shape[1],
-        urns.visits,
-        urns.drawn,
-        words((len(chunk) - int(state[ROW])) * draws + _SLACK),
-        WORD_BITS,
-    ):
-        pass

@@ -1,8 +1,7 @@
 """What a Gibbs sampler over hashed blocks settles before it sees the data.
 
-Defaults are filled in, the budget is split over the parts that look at the data (order,
-marginals, draws), and the smallest alpha is found that the draws can afford. A plan depends
-on public quantities only, and its events are exactly what the ledger will say.
+A plan says how a table is cut into blocks, and what of the budget pays for order and marginals. It
+depends on public quantities only, and its events are exactly what the ledger will say.
 """
 
 from __future__ import annotations
@@ -10,38 +9,17 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pegsynth.errors import BudgetError, ParameterError, escaped
-from pegsynth.mechanisms.marginals import CAP_RESOLUTION, URN_RESOLUTION, most_prior_weight
-from pegsynth.mechanisms.noise import noise_of
-from pegsynth.methods.drawn_features import diversity_levels, drawn_features, replaced_features
-from pegsynth.methods.gibbs.order import check_head_count, detail_features, plain_features
-from pegsynth.methods.pricing import (
-    AlphaPrice,
-    PricedPlan,
-    price_as_stated,
-    price_of_total,
-    rows_of_a_unit,
-    unit_bound,
-)
-from pegsynth.methods.prior import check_total
-from pegsynth.options import MOST_VISITS, KeyOptions, Order, PriorKind
-from pegsynth.privacy import (
-    Allowance,
-    Budget,
-    Diversity,
-    Event,
-    NoisyCounts,
-    NotPrivate,
-    Selection,
-)
+from pegsynth.errors import BudgetError, escaped
+from pegsynth.mechanisms.marginals import CAP_RESOLUTION, URN_RESOLUTION, Marginals
+from pegsynth.methods.gibbs.merging import Merging, merge
+from pegsynth.methods.gibbs.order import check_head_count, plain_features
+from pegsynth.methods.pricing import PricedPlan
+from pegsynth.options import MOST_VISITS, CapOptions, KeyOptions, MethodOptions, Order, PriorKind
+from pegsynth.privacy import Allowance, NoisyCounts, Selection
 
 if TYPE_CHECKING:
-    from pegsynth.mechanisms.marginals import Marginals
-    from pegsynth.methods.gibbs.merging import Merging
-    from pegsynth.methods.gibbs.method import GibbsMethod
     from pegsynth.methods.gibbs.spec import HashSpec
     from pegsynth.schema import Schema
 
@@ -61,9 +39,9 @@ class Keys:
         About how many rows an order of the data looks at; None for all.
     """
 
-    heads: int
-    tail_bits: int
-    order: Order
+    heads: int = 0
+    tail_bits: int = 0
+    order: Order = "public"
     order_rows: int | None = None
 
 
@@ -75,19 +53,17 @@ class GibbsPlan(PricedPlan):
     ----------
     keys
         How the table is cut into blocks.
-    choice
-        The event of all private head choices, if they are private.
-    marginals
-        The event of the noisy one-way counts, if any part needs them.
-    prior, seed_pool
-        Where virtual rows and seed rows come from.
+    prior
+        Where virtual rows come from.
     """
 
-    keys: Keys
-    choice: Selection | None = None
-    marginals: NoisyCounts | None = None
+    keys: Keys = Keys()
     prior: PriorKind = "uniform"
-    seed_pool: str | Path = "uniform"
+
+    @property
+    def choice(self) -> Selection | None:
+        """The event of all private head choices, if they are private."""
+        return next((each for each in self.before if isinstance(each, Selection)), None)
 
     @property
     def merges(self) -> bool:
@@ -96,60 +72,17 @@ class GibbsPlan(PricedPlan):
 
     def merging(self, schema: Schema, spec: HashSpec, marginals: Marginals) -> Merging:
         """Merge small categories by paid counts (R25)."""
-        from pegsynth.methods.gibbs.merging import merge
-
         return merge(schema, spec, marginals, numerator=self.numerator, scale=self.scale)
 
     @property
     def resolution(self) -> int:
         """How finely a marginal prior follows its marginal."""
-        return URN_RESOLUTION if getattr(self.options, "urn", False) else CAP_RESOLUTION
+        return URN_RESOLUTION if draws_urns(self.options) else CAP_RESOLUTION
 
 
-def settle_gibbs(
-    method: GibbsMethod, schema: Schema, budget: Budget, options: Any, *, scale: int
-) -> GibbsPlan:
-    """Settle a release from public quantities; the gaps of `options` are filled already."""
-    total = budget.epsilon is not None
-    keys = settle_keys(
-        schema, options, total=total, heads=method.default_heads(options, total=total)
-    )
-    prior: PriorKind = options.prior or "uniform"
-    pool = options.seed_pool or "uniform"
-    if prior == "levels" and replaced_features(options):
-        raise ParameterError(
-            "--prior levels merges categories, and --synthesize keeps columns as they are; use "
-            "--prior marginal or uniform"
-        )
-    needed = prior != "uniform" or pool == "marginal" or keys.order == "private"
-    if needed and not total:
-        raise BudgetError(
-            "private order, prior by marginals or levels and marginal seed rows are paid out of "
-            "--epsilon; "
-            "state that, or leave them public and uniform"
-        )
-    purpose = "marginals and levels" if prior == "levels" else "marginals"
-    paid = _priced(
-        method, schema, budget, options, keys, marginals=purpose if needed else "", scale=scale
-    )
-    plan = GibbsPlan(
-        method=method.name,
-        options=options,
-        budget=budget,
-        numerator=paid.numerator,
-        scale=scale,
-        draws=paid.draws,
-        before=paid.before,
-        after=after_draws(schema, options, pool),
-        details=detail_count(schema, options),
-        keys=keys,
-        choice=paid.paid.get("order"),
-        marginals=paid.paid.get("marginals"),
-        prior=prior,
-        seed_pool=pool,
-    )
-    _check_fits(schema, plan)
-    return plan
+def draws_urns(options: MethodOptions) -> bool:
+    """Whether drawn values go back into their entry (R17)."""
+    return isinstance(options, CapOptions) and bool(options.urn)
 
 
 def settle_keys(schema: Schema, options: KeyOptions, *, total: bool, heads: int) -> Keys:
@@ -164,95 +97,10 @@ def settle_keys(schema: Schema, options: KeyOptions, *, total: bool, heads: int)
     if options.heads is not None:
         heads = check_head_count(options.heads, features)
     heads = min(heads, features - 1)
-    return Keys(
-        heads, options.tail_bits, _order(schema, options, heads, total=total), options.order_rows
-    )
-
-
-def _order(schema: Schema, options: KeyOptions, heads: int, *, total: bool) -> Order:
-    if heads == 0:
-        return "public"
-    if options.order is not None:
-        return options.order
     listed = any(feature.heads for feature in schema.features)
-    return "private" if total and not listed else "public"
-
-
-def after_draws(schema: Schema, options: Any, pool: str | Path) -> tuple[Event, ...]:
-    """Return what the ledger says of rows or columns that stay as they are."""
-    if replaced := replaced_features(options):
-        return (kept_columns(schema, replaced),)
-    if pool == "original":
-        return (NotPrivate.because("original-seed-pool"),)
-    return ()
-
-
-def kept_columns(schema: Schema, replaced: tuple[str, ...]) -> NotPrivate:
-    """Say which columns hold original values, and which were replaced."""
-    kept = [name for name in schema.names if name not in replaced]
-    detail = f"kept: {', '.join(kept)}; replaced: {', '.join(replaced)}"
-    return NotPrivate.because("kept-columns", detail=escaped(detail))
-
-
-def detail_count(schema: Schema, options: Any) -> int:
-    """Return how many drawn features are details of another."""
-    return len(set(drawn_features(schema, options)) & set(detail_features(schema)))
-
-
-def _priced(
-    method: GibbsMethod,
-    schema: Schema,
-    budget: Budget,
-    options: Any,
-    keys: Keys,
-    *,
-    marginals: str,
-    scale: int,
-) -> AlphaPrice:
-    """Return what the budget buys; `marginals` says what one-way counts are for, if any."""
-    shape, unit = method.shape(schema, options), rows_of_a_unit(schema)
-    if budget.kind == "l-diversity":
-        return AlphaPrice(0, None, (*unit_bound(schema), _diversity(schema, budget, options)))
-    if budget.kind != "total":
-        return price_as_stated(
-            method.name, schema, budget, shape, scale=scale, per_row=method.per_row(shape)
-        )
-    parts: dict[str, Any] = {}
-    if marginals:
-        parts["marginals"] = lambda allowed: marginal_event(
-            schema, allowed, unit, purpose=marginals
-        )
-    if keys.order == "private":
-        parts["order"] = lambda allowed: _choice_event(schema, allowed, keys.heads, unit)
-    return price_of_total(schema, budget, shape, scale=scale, parts=parts)
-
-
-def _diversity(schema: Schema, budget: Budget, options: Any) -> Diversity:
-    if getattr(options, "urn", False):
-        raise ParameterError(
-            "--urn puts drawn values back into their entry, which then is no longer l-diverse; "
-            "leave out --urn or --l"
-        )
-    levels = diversity_levels(schema, budget, options)
-    names = tuple(escaped(schema.names[i]) for i in sorted(levels))
-    return Diversity(l=min(levels.values()), features=names)
-
-
-def _check_fits(schema: Schema, plan: GibbsPlan) -> None:
-    """Refuse what might not fit in 64 bits, before any data is read.
-
-    Bounds are public: the most rows that a table may have, the largest weights that any
-    marginals can give. So no row decides whether a release is refused.
-    """
-    if plan.marginals is not None:
-        noise_of(plan.marginals)
-    if plan.prior == "marginal":
-        widest = max(schema.category_counts)
-        check_total(plan.numerator, most_prior_weight(widest, plan.resolution))
-    if plan.prior == "levels":
-        from pegsynth.methods.gibbs.merging import most_virtual
-
-        check_total(1, most_virtual(max(schema.category_counts), plan.numerator))
+    open_order: Order = "private" if total and not listed else "public"
+    order = (options.order or open_order) if heads else "public"
+    return Keys(heads, options.tail_bits, order, options.order_rows)
 
 
 def default_visits(schema: Schema, rows: int, heads: int, tail_bits: int) -> int:
@@ -278,21 +126,17 @@ def marginal_event(
 ) -> NoisyCounts:
     """Return the least noise on all one-way counts within an allowance (R11, R12)."""
     features = len(schema.features)
-    about: dict[str, Any] = {
-        "cells": features,
-        "purpose": purpose,
-        "features": tuple(map(escaped, schema.names)),
-        "levels": schema.category_counts,
-        "table_cells": sum(schema.category_counts),
-    }
-    if allowed.route == "pure":
-        scale = Fraction(features * unit) / allowed.amount
-        return NoisyCounts.laplace(_float_above(scale), **about)
-    variance = Fraction(features * unit * unit) / (2 * allowed.amount)
-    sigma = math.sqrt(variance)
-    while Fraction(sigma) ** 2 < variance:
-        sigma = math.nextafter(sigma, math.inf)
-    return NoisyCounts.gaussian(sigma, **about)
+    scale = Fraction(features * unit) / allowed.amount
+    pure = allowed.route == "pure"
+    noise = NoisyCounts.laplace if pure else NoisyCounts.gaussian
+    return noise(
+        _float_above(scale) if pure else _root_above(scale * unit / 2),
+        cells=features,
+        purpose=purpose,
+        features=tuple(map(escaped, schema.names)),
+        levels=schema.category_counts,
+        table_cells=sum(schema.category_counts),
+    )
 
 
 def _float_above(value: Fraction) -> float:
@@ -300,7 +144,14 @@ def _float_above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
-def _choice_event(schema: Schema, allowed: Allowance, heads: int, unit: int) -> Selection:
+def _root_above(value: Fraction) -> float:
+    root = math.sqrt(value)
+    while Fraction(root) ** 2 < value:
+        root = math.nextafter(root, math.inf)
+    return root
+
+
+def choice_event(schema: Schema, allowed: Allowance, heads: int, unit: int) -> Selection:
     """Return the largest epsilon of each private choice within an allowance (R10, R12)."""
     # A detail's only head is its parent, which nobody has to choose.
     plain = plain_features(schema)

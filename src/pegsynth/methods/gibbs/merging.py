@@ -4,29 +4,29 @@ Neighbours of an ordered feature merge into runs, small categories of any other 
 one level, so that a level holds at least 1/t of the rows by the paid counts. The samplers run
 on levels, with virtual rows in proportion to what the levels hold; a drawn level is split
 again by the paid shares. Levels, t and digits of heads follow from paid output and public
-figures alone (R10), merging is a map of single rows, and splitting is post-processing: every
-price stays as it is. In the terms of R25 this is the kernel that keeps the paid marginal
-with the fewest virtual rows, t times the smallest alpha at most.
+figures alone (R10), merging is a map of single rows, and splitting, with words of its own, is
+post-processing: every price stays as it is. In the terms of R25 this is the kernel that keeps the
+paid marginal with the fewest virtual rows, t times the smallest alpha at most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pegsynth.codec.levels import alone, merged
+from pegsynth.kernels.arrays import Codes as AnyCodes
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.marginals import CAP_RESOLUTION, Marginals, Shares
 from pegsynth.methods.gibbs.order import plain_features
+from pegsynth.methods.gibbs.spec import HashSpec, Lines
 from pegsynth.methods.prior import Prior, Weights
+from pegsynth.methods.seed_rows import Codes, SeedPool, WordSource
+from pegsynth.schema import Schema
 from pegsynth.schema.rules import Rule
-
-if TYPE_CHECKING:
-    from pegsynth.methods.gibbs.spec import HashSpec, Lines
-    from pegsynth.schema import Schema
 
 LEAST_RESOLUTION = 1 << 4
 MOST_RESOLUTION = 1 << 11
@@ -248,3 +248,108 @@ def most_virtual(categories: int, numerator: int) -> int:
     # Rounding and the floor add at most 2 C floors to the t of them; a multiplier that is
     # rounded up adds all weights at most once.
     return (numerator + _MOST_FLOOR) * (most_resolution(categories) + 2 * categories)
+
+
+_HALF = np.uint64(32)
+
+
+@dataclass(frozen=True)
+class MergedPool:
+    """Seed rows of another pool, in levels."""
+
+    pool: SeedPool
+    levels: tuple[Int64, ...]
+
+    def draw(self, count: int, words: WordSource) -> Codes:
+        """Return `count` rows as levels."""
+        rows = self.pool.draw(count, words)
+        return np.column_stack([line[rows[:, i]] for i, line in enumerate(self.levels)]).astype(
+            np.uint32
+        )
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One feature that has fewer levels than categories, its categories in order of level."""
+
+    members: Int64
+    first: Int64
+    cumulative: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, levels: Int64, weights: NDArray[np.uint64]) -> _Line:
+        members = np.argsort(levels, kind="stable")
+        first = np.searchsorted(levels[members], np.arange(int(levels.max()) + 2))
+        sums = np.concatenate([[0], np.cumsum(weights[members], dtype=np.uint64)])
+        return cls(members, first, sums.astype(np.uint64))
+
+    def split(self, column: AnyCodes | Int64, words: NDArray[np.uint64]) -> Int64:
+        """Draw a category for every level of a column."""
+        start = self.cumulative[self.first[column]]
+        width = self.cumulative[self.first[column.astype(np.int64) + 1]] - start
+        # Weights of a feature add up to less than 2**32, so the product fits in 64 bits.
+        value = start + (((words >> _HALF) * width) >> _HALF)
+        found: Int64 = self.members[np.searchsorted(self.cumulative, value, side="right") - 1]
+        return found
+
+
+class Splitter:
+    """Turns rows of levels into rows of categories.
+
+    Parameters
+    ----------
+    levels
+        The level of every category of every feature.
+    weights
+        Whole weights of the categories, from paid shares; less than 2**32 in all.
+    given
+        Codes of features that every row holds as they are.
+    """
+
+    def __init__(
+        self,
+        levels: Sequence[Int64],
+        weights: Sequence[NDArray[np.uint64]],
+        given: Mapping[int, int],
+    ) -> None:
+        self._lines = {
+            feature: _Line.of(line, weights[feature])
+            for feature, line in enumerate(levels)
+            if not np.array_equal(line, np.arange(len(line)))
+        }
+        self._given = dict(given)
+
+    def words_needed(self, rows: int) -> int:
+        """Return how many random words so many rows take."""
+        return rows * len(self._lines)
+
+    def split(self, rows: AnyCodes, words: NDArray[np.uint64]) -> AnyCodes:
+        """Return the rows as categories, one row of words for each."""
+        table = words.reshape(len(rows), len(self._lines))
+        drawn = {
+            feature: line.split(rows[:, feature], table[:, place])
+            for place, (feature, line) in enumerate(self._lines.items())
+        }
+        return self._with(rows, drawn)
+
+    def stream(self, chunks: Iterator[AnyCodes], words: WordSource) -> Iterator[AnyCodes]:
+        """Split chunks as they come, with words that follow the rows."""
+        for chunk in chunks:
+            yield self.split(chunk, words(self.words_needed(len(chunk))))
+
+    def alike(self, rows: AnyCodes, words: WordSource) -> AnyCodes:
+        """Split rows so that equal levels become equal categories, for steps of one row."""
+        drawn = {}
+        for feature, line in self._lines.items():
+            every = np.arange(len(line.first) - 1)
+            drawn[feature] = line.split(every, words(len(every)))[rows[:, feature]]
+        return self._with(rows, drawn)
+
+    def _with(self, rows: AnyCodes, drawn: dict[int, Int64]) -> AnyCodes:
+        """Return rows with these columns, and with the given values."""
+        out = rows.copy()
+        for feature, column in drawn.items():
+            out[:, feature] = column
+        for feature, code in self._given.items():
+            out[:, feature] = code
+        return out

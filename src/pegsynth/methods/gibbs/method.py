@@ -1,45 +1,80 @@
 """What the Gibbs samplers over hashed blocks have in common (PeGS, PeGS.rs, capped visits).
 
 They differ in their options, in the shape of their draws, which sets the price, and in the
-sampler. What does the work is loaded when it is needed.
+sampler.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pegsynth.errors import ParameterError
-from pegsynth.methods.base import Fitted, Model, Prediction, Sampler
-from pegsynth.methods.pricing import PricedMethod
+from pegsynth.errors import BudgetError, ModelError, ParameterError, escaped
+from pegsynth.kernels.warm import counting_kernels
+from pegsynth.mechanisms.marginals import most_prior_weight
+from pegsynth.mechanisms.noise import noise_of
+from pegsynth.methods.base import Fitted, Fitting, Model, Prediction, Sampler
+from pegsynth.methods.drawn_features import diversity_levels, drawn_features, replaced_features
+from pegsynth.methods.forecast import guarantees
+from pegsynth.methods.gibbs.block_fitting import (
+    GibbsFit,
+    count_blocks,
+    load_blocks,
+    spec_of,
+    store_blocks,
+)
+from pegsynth.methods.gibbs.chains import Schedule
+from pegsynth.methods.gibbs.gibbs_plan import (
+    DEFAULT_HEADS,
+    GibbsPlan,
+    Keys,
+    choice_event,
+    draws_urns,
+    marginal_event,
+    settle_keys,
+    used_entries,
+)
+from pegsynth.methods.gibbs.merging import most_virtual
+from pegsynth.methods.gibbs.order import detail_features, plain_features
+from pegsynth.methods.gibbs.samplers import RestartedSampler, prepare
+from pegsynth.methods.ledgers import of_parents
+from pegsynth.methods.plan_model import expected, figures_of
+from pegsynth.methods.pricing import (
+    AlphaPrice,
+    PricedMethod,
+    kept_or_original,
+    need_rows,
+    rows_of_a_unit,
+    unit_bound,
+)
+from pegsynth.methods.prior import check_total
+from pegsynth.methods.registry import PegsCappedOptions, PegsOptions, PegsRsOptions
+from pegsynth.methods.seed_rows import declared_pool
+from pegsynth.privacy import Allowance, Budget, Diversity, Event, Ledger, NotPrivate, Structure
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
-    from pegsynth.methods.counting import ConfidentialTable
-    from pegsynth.methods.gibbs.block_fitting import GibbsFit
-    from pegsynth.methods.gibbs.chains import Schedule
-    from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
-    from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.privacy import Budget, Ledger
+    from pegsynth.methods.stored_model import StoredModel, StoredPlan
     from pegsynth.privacy.assumptions import Assumption, Parameters
-    from pegsynth.progress import Progress
-    from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
 
-DEFAULT_HEADS = 2
-_POOLS = ("uniform", "marginal", "original")
+LEVEL_TIMES = 64.0
+"""About how many times the smallest alpha the virtual rows of merged levels are."""
+
+G = TypeVar("G", bound=PegsOptions | PegsRsOptions | PegsCappedOptions)
 
 
-class GibbsMethod(PricedMethod["GibbsFit"]):
+class GibbsMethod(PricedMethod[G, GibbsPlan, GibbsFit]):
     """A Gibbs sampler over hashed blocks with virtual rows."""
 
     on_cluster: ClassVar[bool] = True
     fits_unpriced: ClassVar[bool] = True
+    plan_type = GibbsPlan
 
-    def filled(self, schema: Schema, options: Any, *, total: bool) -> Any:
+    def filled(self, schema: Schema, options: G, *, total: bool) -> G:
         """Fill the gaps in the options that depend on the kind of budget."""
         need_rows(self.name, options, total=total)
         return replace(
@@ -48,9 +83,13 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
             seed_pool=options.seed_pool or ("marginal" if total else "uniform"),
         )
 
-    @abstractmethod
-    def schedule(self, options: Any) -> Schedule:
-        """Return how rows hang together."""
+    def shape(self, schema: Schema, options: G) -> Structure:
+        """Every row is S sweeps over the drawn features."""
+        return replace(self.drawn_shape(schema, options), sweeps=options.sweeps)
+
+    def schedule(self, options: G) -> Schedule:
+        """Return how rows hang together: every row is a chain of its own."""
+        return Schedule(1, options.sweeps)
 
     @abstractmethod
     def answered(self, plan: GibbsPlan, entries: float) -> float:
@@ -66,124 +105,147 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
     def detail(self, plan: GibbsPlan) -> str:
         """Say in a few words how rows are drawn, for ``pegs plan``."""
 
-    def default_heads(self, options: Any, *, total: bool) -> int:
+    def default_heads(self, options: G, *, total: bool) -> int:
         """Return m where the user left it open."""
         return DEFAULT_HEADS
 
+    def drawn_details(self, schema: Schema, options: G) -> int:
+        """Return how many drawn features are details of another."""
+        return len(set(drawn_features(schema, options)) & set(detail_features(schema)))
+
     def settle(
-        self, schema: Schema, budget: Budget, options: Any, *, scale: int = DEFAULT_SCALE
+        self, schema: Schema, budget: Budget, options: G, *, scale: int = DEFAULT_SCALE
     ) -> GibbsPlan:
-        """Settle a release."""
-        from pegsynth.methods.gibbs.gibbs_plan import settle_gibbs
+        """Split the budget over order, marginals and draws, and find the smallest alpha."""
+        total, unit = budget.epsilon is not None, rows_of_a_unit(schema)
+        options = self.filled(schema, options, total=total)
+        heads = self.default_heads(options, total=total)
+        keys = settle_keys(schema, options, total=total, heads=heads)
+        prior, pool = options.prior or "uniform", options.seed_pool or "uniform"
+        if prior == "levels" and replaced_features(options):
+            raise ParameterError(
+                "--prior levels merges categories, and --synthesize keeps columns as they are; use "
+                "--prior marginal or uniform"
+            )
+        parts: dict[str, Callable[[Allowance], Event]] = {}
+        if prior != "uniform" or pool == "marginal" or keys.order == "private":
+            purpose = "marginals and levels" if prior == "levels" else "marginals"
+            parts["marginals"] = lambda allowed: marginal_event(
+                schema, allowed, unit, purpose=purpose
+            )
+        if keys.order == "private":
+            parts["order"] = lambda allowed: choice_event(schema, allowed, keys.heads, unit)
+        if parts and not total:
+            raise BudgetError(
+                "private order, prior by marginals or levels and marginal seed rows are paid out "
+                "of --epsilon; state that, or leave them public and uniform"
+            )
+        plan = replace(
+            self.price(schema, budget, options, scale=scale, parts=parts),
+            after=kept_or_original(schema, options, pool),
+            keys=keys,
+            prior=prior,
+            seed_pool=pool,
+        )
+        _check_fits(schema, plan)
+        return plan
 
-        total = budget.epsilon is not None
-        filled = self.filled(schema, options, total=total)
-        return settle_gibbs(self, schema, budget, filled, scale=scale)
+    def diverse_price(self, schema: Schema, budget: Budget, options: G) -> AlphaPrice:
+        """Return l-diverse draws, which carry no epsilon (R7)."""
+        if draws_urns(options):
+            raise ParameterError(
+                "--urn puts drawn values back into their entry, which then is no longer l-diverse; "
+                "leave out --urn or --l"
+            )
+        levels = diversity_levels(schema, budget, options)
+        names = tuple(escaped(schema.names[i]) for i in sorted(levels))
+        diverse = Diversity(l=min(levels.values()), features=names)
+        return AlphaPrice(0, None, (*unit_bound(schema), diverse))
 
-    def count(
-        self,
-        table: ConfidentialTable,
-        schema: Schema,
-        options: Any,
-        stream: RandomStream,
-        ledger: Ledger,
-    ) -> tuple[GibbsFit, Ledger]:
+    def count(self, options: G, work: Fitting) -> tuple[GibbsFit, Ledger]:
         """Count blocks for which a budget is stated later, when rows are drawn."""
-        from pegsynth.methods.gibbs.block_fitting import count_blocks
-        from pegsynth.methods.gibbs.gibbs_plan import settle_keys
-
-        keys = settle_keys(schema, options, total=False, heads=DEFAULT_HEADS)
-        return count_blocks(table, schema, keys, stream, ledger)
+        keys = settle_keys(work.schema, options, total=False, heads=DEFAULT_HEADS)
+        return count_blocks(work, keys)
 
     def fixed_keys(self, model: Model) -> dict[str, Any]:
         """Return heads and tail bits as they were counted."""
-        from pegsynth.methods.gibbs.order import plain_features
-
         spec = model.content.blocks.spec
         heads = max(len(spec.heads[i]) for i in plain_features(model.schema))
         return {"heads": heads, "tail_bits": spec.tail_bits, "order": "public"}
 
-    def fit(
-        self,
-        table: ConfidentialTable,
-        schema: Schema,
-        plan: Any,
-        stream: RandomStream,
-        ledger: Ledger,
-        *,
-        threads: int,
-        progress: Progress,
-    ) -> Fitted[Any, GibbsFit]:
+    def fit(self, plan: GibbsPlan, work: Fitting) -> Fitted[GibbsPlan, GibbsFit]:
         """Count blocks, and keep rows where seed rows or kept columns need them."""
-        from pegsynth.methods.gibbs.block_fitting import count_blocks
-
-        fit, ledger = count_blocks(table, schema, plan.keys, stream, ledger, plan)
+        fit, ledger = count_blocks(work, plan.keys, plan)
         if plan.seed_pool == "original":
-            fit = replace(fit, rows=table.rows())
+            fit = replace(fit, rows=work.table.rows())
         return Fitted(fit, plan, ledger)
 
-    def sampler(self, model: Model, plan: Any, *, threads: int) -> Sampler:
+    def sampler(self, model: Model, plan: GibbsPlan, *, threads: int) -> Sampler:
         """Make the machine ready."""
-        from pegsynth.methods.gibbs.samplers import RestartedSampler, prepare
-
         ready = prepare(model.schema, model.content, plan)
-        schedule = self.schedule(plan.options)
-        return RestartedSampler(ready, model.schema.code_dtype, schedule, threads=threads)
+        return RestartedSampler(ready, self.schedule(plan.options), threads=threads)
 
-    def declared_options(self, plan: Any) -> Parameters:
+    def declared_options(self, plan: GibbsPlan) -> Parameters:
         """Return keys, virtual rows, sweeps and seed rows."""
         keys = plan.keys
-        given: Parameters = {
-            "heads": keys.heads,
-            "tail_bits": keys.tail_bits,
-            "prior": plan.prior,
-        }
+        given: Parameters = {"heads": keys.heads, "tail_bits": keys.tail_bits, "prior": plan.prior}
         given |= {"order": keys.order} if keys.heads else {}
-        pool = str(plan.seed_pool) if plan.seed_pool in _POOLS else "file"
-        return given | {"sweeps": plan.options.sweeps, "seed_rows": pool}
+        return given | {"sweeps": plan.options.sweeps, "seed_rows": declared_pool(plan.seed_pool)}
 
-    def declared_structure(self, schema: Schema, plan: Any) -> tuple[Assumption, ...]:
+    def declared_structure(self, schema: Schema, plan: GibbsPlan) -> tuple[Assumption, ...]:
         """Return the parents of details: a detail is drawn given its parent."""
-        from pegsynth.methods.ledgers import of_parents
-
         return of_parents(schema, plan.options)
 
     def store(self, content: GibbsFit) -> StoredModel:
         """Return the counts as cells."""
-        from pegsynth.methods.gibbs.stored_blocks import store_blocks
-
         return store_blocks(content)
 
-    def load(self, stored: StoredModel, schema: Schema, plan: Any) -> GibbsFit:
+    def load(self, stored: StoredModel, schema: Schema, plan: GibbsPlan | None) -> GibbsFit:
         """Rebuild the blocks."""
-        from pegsynth.methods.gibbs.stored_blocks import load_blocks
-
         return load_blocks(stored, schema)
 
-    def store_plan(self, plan: Any) -> dict[str, Any]:
-        """Return alpha, and where heads, virtual rows and seed rows come from."""
-        return super().store_plan(plan) | {
-            "order": plan.keys.order,
-            "prior": plan.prior,
-            "seed_pool": str(plan.seed_pool),
-        }
+    def store_plan(self, plan: GibbsPlan) -> StoredPlan:
+        """Return where heads and virtual rows come from as well."""
+        return replace(super().store_plan(plan), order=plan.keys.order, prior=plan.prior)
 
-    def load_plan(self, stored: Mapping[str, Any], schema: Schema, model: StoredModel) -> GibbsPlan:
+    def load_plan(self, stored: StoredPlan, schema: Schema, model: StoredModel) -> GibbsPlan:
         """Rebuild a plan; heads and tail bits are those of the counts."""
-        from pegsynth.methods.gibbs.stored_blocks import load_gibbs_plan
+        spec = spec_of(model, schema)
+        heads = max(len(spec.heads[i]) for i in plain_features(schema))
+        if draws_urns(stored.options):
+            raise ModelError("it asks for urns, which no model file holds")
+        plan = super().load_plan(stored, schema, model)
+        return replace(plan, keys=Keys(heads, spec.tail_bits, stored.order), prior=stored.prior)
 
-        return load_gibbs_plan(self, stored, schema, model)
-
-    def predict(self, schema: Schema, plan: Any) -> Prediction:
-        """Predict how much of a draw comes from the data."""
-        from pegsynth.methods.gibbs.data_share import predict_gibbs
-
-        return predict_gibbs(self, schema, plan)
+    def predict(self, schema: Schema, plan: GibbsPlan) -> Prediction:
+        """Predict errors by the fitted formula, and how much of a draw comes from the data."""
+        options, counts = plan.options, schema.category_counts
+        mean = sum(counts) / len(counts)
+        times = {"uniform": mean, "marginal": plan.resolution * mean, "levels": LEVEL_TIMES}
+        virtual = plan.alpha * times[plan.prior]
+        rows = (options.rows or 1) * options.datasets
+        entries = used_entries(schema, plan.keys.heads, plan.keys.tail_bits)
+        held = (options.rows_in or rows) / entries
+        answered = self.answered(plan, entries)
+        from_data = answered * held / (held + virtual) if held + virtual > 0 else 0.0
+        error = expected(self.name, figures_of(schema, plan))
+        pure, stated = guarantees(plan)
+        origins = f"order {plan.keys.order}, prior {plan.prior}, seeds {plan.seed_pool}"
+        return Prediction(
+            plan,
+            error.pairs,
+            pure,
+            stated,
+            f"{self.detail(plan)}; {origins}",
+            heads=plan.keys.heads,
+            alpha=plan.alpha,
+            virtual_rows=virtual,
+            prior_share=1 - from_data,
+            columns_error=error.columns,
+        )
 
     def describe(self, model: Model, *, confidential: bool) -> Iterable[str]:
         """Yield heads and key spaces."""
-        from pegsynth.privacy import NotPrivate
-
         spec = model.content.blocks.spec
         # Heads read off the data are not public, whatever else a model tells.
         heads_public = confidential or not any(
@@ -215,14 +277,19 @@ class GibbsMethod(PricedMethod["GibbsFit"]):
 
     def first_kernels(self) -> None:
         """Load what counts blocks."""
-        from pegsynth.kernels.warm import counting_kernels
-
         counting_kernels()
 
 
-def need_rows(name: str, options: Any, *, total: bool) -> None:
-    """Ask for the number of rows where the price grows with it."""
-    if options.rows is None and total:
-        raise ParameterError(
-            f"--rows is needed: the price of {name} grows with the rows ever to be drawn"
-        )
+def _check_fits(schema: Schema, plan: GibbsPlan) -> None:
+    """Refuse what might not fit in 64 bits, before any data is read.
+
+    Bounds are public: the most rows that a table may have, the largest weights that any
+    marginals can give. So no row decides whether a release is refused.
+    """
+    widest = max(schema.category_counts)
+    if plan.marginals is not None:
+        noise_of(plan.marginals)
+    if plan.prior == "marginal":
+        check_total(plan.numerator, most_prior_weight(widest, plan.resolution))
+    if plan.prior == "levels":
+        check_total(1, most_virtual(widest, plan.numerator))

@@ -25,6 +25,8 @@ from pegsynth.codec.pair_counts import PairCounts
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.schema import Schema
 
+Heads = tuple[tuple[int, ...], ...]
+
 
 def check_head_count(heads: int, features: int) -> int:
     """Return m, refused when outside 0 .. M-1."""
@@ -35,7 +37,7 @@ def check_head_count(heads: int, features: int) -> int:
     return heads
 
 
-def public_heads(schema: Schema, heads: int) -> tuple[tuple[int, ...], ...]:
+def public_heads(schema: Schema, heads: int) -> Heads:
     """Return m heads per target from the schema alone; a detail's head is its parent."""
     plain = plain_features(schema)
     check_head_count(heads, len(plain))
@@ -68,9 +70,7 @@ def detail_features(schema: Schema) -> tuple[int, ...]:
     return tuple(order[len(plain_features(schema)) :])
 
 
-def with_parents(
-    schema: Schema, chosen: tuple[tuple[int, ...], ...]
-) -> tuple[tuple[int, ...], ...]:
+def with_parents(schema: Schema, chosen: Heads) -> Heads:
     """Return heads of all features, given those of the plain ones in order."""
     heads = dict(zip(plain_features(schema), chosen, strict=True))
     for detail in detail_features(schema):
@@ -78,7 +78,7 @@ def with_parents(
     return tuple(heads[i] for i in range(len(schema.features)))
 
 
-def heads_by_score(scores: NDArray[np.float64], heads: int) -> tuple[tuple[int, ...], ...]:
+def heads_by_score(scores: NDArray[np.float64], heads: int) -> Heads:
     """Return, for every target, the m others of highest score; ties by schema order."""
     features = len(scores)
     check_head_count(heads, features)
@@ -133,9 +133,7 @@ def _by_chance(left: NDArray[np.float64], right: NDArray[np.float64], total: flo
     return int(_MEAN_ABSOLUTE_NORMAL * np.sqrt(total) * roots)
 
 
-def heads_by_choice(
-    scores: NDArray[np.int64], heads: int, choose: Choose
-) -> tuple[tuple[int, ...], ...]:
+def heads_by_choice(scores: NDArray[np.int64], heads: int, choose: Choose) -> Heads:
     """Choose m heads for every target, one private choice each."""
     features = len(scores)
     chosen = []

@@ -1,26 +1,30 @@
 """Samplers over blocks: chains that start anew, chains with capped visits, one chain of urns.
 
 `prepare` makes the machine that all of them share. What the rows cost was settled by the
-plan; here nothing is charged.
+plan; here nothing is charged. `trace_row` draws one row, step by step: the paper's table of
+sampling steps.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.kernels.arrays import Codes as AnyCodes
 from pegsynth.mechanisms import rule_tables
-from pegsynth.mechanisms.marginals import Marginals, prior_weights, seed_weights
-from pegsynth.methods.base import Sampler
+from pegsynth.mechanisms.marginals import prior_weights, seed_weights
+from pegsynth.methods.base import Rows, Sampler
 from pegsynth.methods.drawn_features import clamped_codes, diversity_levels, drawn_features
 from pegsynth.methods.gibbs.block_fitting import GibbsFit
 from pegsynth.methods.gibbs.chains import (
     Machine,
     Schedule,
+    Visits,
     chain_limits,
     new_counters,
     new_urns,
@@ -29,17 +33,21 @@ from pegsynth.methods.gibbs.chains import (
     sample_polya,
     sample_rows,
 )
-from pegsynth.methods.gibbs.merging import level_lines, level_prior, level_rules, level_shares
-from pegsynth.methods.gibbs.seeds import InOrder, MergedPool, SeedPool, Splitter
+from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
+from pegsynth.methods.gibbs.merging import (
+    MergedPool,
+    Splitter,
+    level_lines,
+    level_prior,
+    level_rules,
+    level_shares,
+)
 from pegsynth.methods.prior import Prior, diverse, uniform_weights
-from pegsynth.methods.seed_rows import seed_pool, whole_rows
+from pegsynth.methods.registry import PegsCappedOptions
+from pegsynth.methods.seed_rows import Codes, FilePool, InOrder, SeedPool, seed_pool
 from pegsynth.privacy.assumptions import Assumption
-
-if TYPE_CHECKING:
-    from pegsynth.methods.base import Codes, Rows
-    from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
-    from pegsynth.random import RandomStream
-    from pegsynth.schema import Schema
+from pegsynth.random import RandomStream
+from pegsynth.schema import Schema
 
 SHUFFLED_BYTES = 1 << 30
 
@@ -54,6 +62,8 @@ class Prepared:
         Keys, counts, virtual rows and rules as the kernels want them.
     pool
         Where chains start.
+    dtype
+        The smallest type that holds every code.
     assumptions
         What the seed rows take for public.
     splitter
@@ -62,64 +72,49 @@ class Prepared:
 
     machine: Machine
     pool: SeedPool
+    dtype: np.dtype[Any]
     assumptions: tuple[Assumption, ...] = ()
     splitter: Splitter | None = None
 
 
 def prepare(schema: Schema, fit: GibbsFit, plan: GibbsPlan) -> Prepared:
-    """Set up the machine of a plan."""
-    if fit.resolutions and fit.marginals:
-        return _in_levels(schema, fit, fit.marginals, plan)
-    blocks, counts = fit.blocks, schema.category_counts
-    weights = (
-        prior_weights(fit.marginals, plan.resolution)
-        if plan.prior != "uniform" and fit.marginals
-        else uniform_weights(counts)
-    )
-    prior = Prior(weights, (plan.numerator,) * len(counts), plan.scale)
-    levels: Mapping[int, float] = diversity_levels(schema, plan.budget, plan.options)
-    machine = Machine(
-        blocks.spec.tables,
-        blocks.tables,
-        diverse(blocks, prior, levels, schema.rules) if levels else prior.tables,
-        rule_tables(schema.rules, counts),
-        np.array(drawn_features(schema, plan.options), dtype=np.int64),
-    )
-    pool, assumptions = seed_pool(
-        schema, plan.seed_pool, plan.options, marginals=fit.marginals, rows=fit.rows
-    )
-    return Prepared(machine, pool, assumptions)
-
-
-def _in_levels(schema: Schema, fit: GibbsFit, marginals: Marginals, plan: GibbsPlan) -> Prepared:
-    """Set up a machine that runs on levels (R25)."""
-    spec, options = fit.blocks.spec, plan.options
-    levels = spec.levels
-    shares = level_shares(marginals.shares, levels)
-    prior = level_prior(shares, fit.resolutions, numerator=plan.numerator, scale=plan.scale)
-    machine = Machine(
-        spec.tables,
-        fit.blocks.tables,
-        prior.tables,
-        rule_tables(level_rules(schema.rules, levels), spec.category_counts),
-        np.array(drawn_features(schema, options), dtype=np.int64),
-    )
+    """Set up the machine of a plan; it runs on levels where categories were merged (R25)."""
+    spec, options, marginals = fit.blocks.spec, plan.options, fit.marginals
+    rules, splitter = schema.rules, None
     pool, assumptions = seed_pool(
         schema, plan.seed_pool, options, marginals=marginals, rows=fit.rows
     )
-    lines = level_lines(levels)
-    splitter = Splitter(lines, seed_weights(marginals), clamped_codes(schema, options))
-    return Prepared(machine, MergedPool(pool, lines), assumptions, splitter)
+    if fit.resolutions and marginals:
+        shares = level_shares(marginals.shares, spec.levels)
+        prior = level_prior(shares, fit.resolutions, numerator=plan.numerator, scale=plan.scale)
+        tables = prior.tables
+        rules, lines = level_rules(rules, spec.levels), level_lines(spec.levels)
+        pool = MergedPool(pool, lines)
+        splitter = Splitter(lines, seed_weights(marginals), clamped_codes(schema, options))
+    else:
+        paid = marginals if plan.prior != "uniform" else None
+        counts = schema.category_counts
+        weights = prior_weights(paid, plan.resolution) if paid else uniform_weights(counts)
+        prior = Prior(weights, (plan.numerator,) * len(counts), plan.scale)
+        levels = diversity_levels(schema, plan.budget, options)
+        tables = diverse(fit.blocks, prior, levels, rules) if levels else prior.tables
+    machine = Machine(
+        spec.tables,
+        fit.blocks.tables,
+        tables,
+        rule_tables(rules, spec.category_counts),
+        np.array(drawn_features(schema, options), dtype=np.int64),
+    )
+    return Prepared(machine, pool, schema.code_dtype, assumptions, splitter)
 
 
 class BlockSampler(Sampler):
     """A sampler with a machine, which a cluster can run and a trace can look into."""
 
-    def __init__(self, ready: Prepared, dtype: np.dtype[Any], *, sweeps: int) -> None:
+    def __init__(self, ready: Prepared, *, sweeps: int) -> None:
         super().__init__(assumptions=ready.assumptions)
-        self.machine, self.pool = ready.machine, ready.pool
-        self.splitter = ready.splitter
-        self.dtype, self.sweeps = dtype, sweeps
+        self.machine, self.pool, self.splitter = ready.machine, ready.pool, ready.splitter
+        self.dtype, self.sweeps = ready.dtype, sweeps
 
     def in_categories(self, chunks: Rows, stream: RandomStream) -> Rows:
         """Return drawn rows as categories; the words for it are reserved at once."""
@@ -135,10 +130,8 @@ class BlockSampler(Sampler):
 class RestartedSampler(BlockSampler):
     """Chains that start anew after every block of rows (R3, R4)."""
 
-    def __init__(
-        self, ready: Prepared, dtype: np.dtype[Any], schedule: Schedule, *, threads: int
-    ) -> None:
-        super().__init__(ready, dtype, sweeps=schedule.sweeps)
+    def __init__(self, ready: Prepared, schedule: Schedule, *, threads: int) -> None:
+        super().__init__(ready, sweeps=schedule.sweeps)
         self.schedule, self._threads = schedule, threads
 
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
@@ -161,51 +154,59 @@ class RestartedSampler(BlockSampler):
 class ReplacingSampler(BlockSampler):
     """Draws the chosen features of the original rows anew, in their order."""
 
-    def __init__(
-        self, ready: Prepared, dtype: np.dtype[Any], schedule: Schedule, rows: Codes
-    ) -> None:
-        super().__init__(ready, dtype, sweeps=schedule.sweeps)
+    def __init__(self, ready: Prepared, schedule: Schedule, rows: AnyCodes) -> None:
+        super().__init__(ready, sweeps=schedule.sweeps)
         self.own_rows = len(rows)
-        self._schedule, self._start = schedule, rows.astype(np.uint32)
+        self._schedule, self._start = schedule, InOrder(rows.astype(np.uint32))
 
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
         """Return K copies of the table, other features in each."""
-        words = [stream.substream() for _ in range(datasets)]
-        start = self._start
-        return [
-            iter(
-                [
-                    run_chunk(
-                        self.machine, InOrder(start), self._schedule, len(start), each.take
-                    ).astype(self.dtype)
-                ]
-            )
-            for each in words
+        drawn = [
+            run_chunk(self.machine, self._start, self._schedule, len(self._start.rows), each.take)
+            for each in [stream.substream() for _ in range(datasets)]
         ]
+        return [iter([table.astype(self.dtype)]) for table in drawn]
 
 
-class CappedSampler(BlockSampler):
-    """Chains that run on over all draws, each entry answering its share of the visits (R5)."""
+class RunningSampler(BlockSampler):
+    """Chains that run on over all draws, so that what they answered counts for all of them."""
 
-    def __init__(
-        self,
-        ready: Prepared,
-        dtype: np.dtype[Any],
-        *,
-        sweeps: int,
-        visits: int,
-        chains: int,
-        threads: int,
-    ) -> None:
-        super().__init__(ready, dtype, sweeps=sweeps)
-        self.visits, self.chains, self._threads = visits, chains, threads
-        self.counters = tuple(new_counters(self.machine, chains))
+    @abstractmethod
+    def chains_of(self, rows: int, stream: RandomStream) -> Iterator[Codes]:
+        """Run the chains on for so many rows."""
 
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
-        """Draw all rows, then deal them to the datasets by a public permutation (R13)."""
-        return dealt(self, self._chains(rows * datasets, stream), rows, datasets, stream)
+        """Draw all rows, then deal them to the datasets by a public permutation (R13).
 
-    def _chains(self, rows: int, stream: RandomStream) -> Iterator[NDArray[np.uint32]]:
+        Other draws are kept away meanwhile.
+        """
+        chunks = narrow(self.chains_of(rows * datasets, stream), self.dtype)
+        size = rows * datasets * self.machine.features * self.dtype.itemsize
+        if datasets == 1 and size > SHUFFLED_BYTES:
+            return [self.in_categories(self._holding(chunks), stream)]
+        with self.lock:
+            everything = np.concatenate(list(chunks))
+        order = np.argsort(stream.substream().take(len(everything)), kind="stable")
+        parts = [iter([everything[part]]) for part in np.split(order, datasets)]
+        return [self.in_categories(part, stream) for part in parts]
+
+    def _holding(self, chunks: Rows) -> Rows:
+        """Keep other draws away from the counters until the last chunk is out."""
+        with self.lock:
+            yield from chunks
+
+
+class CappedSampler(RunningSampler):
+    """Chains that run on over all draws, each entry answering its share of the visits (R5)."""
+
+    def __init__(self, ready: Prepared, options: PegsCappedOptions, *, threads: int) -> None:
+        super().__init__(ready, sweeps=options.sweeps)
+        self.visits, self.chains = options.visits or 1, options.chains or 1
+        self._threads = threads
+        self.counters = tuple(new_counters(self.machine, self.chains))
+
+    def chains_of(self, rows: int, stream: RandomStream) -> Iterator[Codes]:
+        """Run the chains on for so many rows."""
         return sample_capped(
             self.machine,
             self.pool,
@@ -222,55 +223,65 @@ class CappedSampler(BlockSampler):
         return self.counters[0], chain_limits(self.visits, self.chains)[0]
 
 
-class UrnSampler(BlockSampler):
+class UrnSampler(RunningSampler):
     """One chain whose drawn values go back into their entry (R17)."""
 
-    def __init__(self, ready: Prepared, dtype: np.dtype[Any], *, sweeps: int, visits: int) -> None:
-        super().__init__(ready, dtype, sweeps=sweeps)
-        self._urns = new_urns(self.machine, visits)
+    def __init__(self, ready: Prepared, options: PegsCappedOptions) -> None:
+        super().__init__(ready, sweeps=options.sweeps)
+        self._urns = new_urns(self.machine, options.visits or 1)
 
-    def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
-        """Draw all rows, then deal them to the datasets by a public permutation (R13)."""
-        drawn = sample_polya(
-            self.machine, self.pool, rows * datasets, self._urns, stream, sweeps=self.sweeps
-        )
-        return dealt(self, drawn, rows, datasets, stream)
+    def chains_of(self, rows: int, stream: RandomStream) -> Iterator[Codes]:
+        """Run the chain on for so many rows."""
+        return sample_polya(self.machine, self.pool, rows, self._urns, stream, sweeps=self.sweeps)
 
 
-def dealt(
-    sampler: BlockSampler,
-    drawn: Iterator[NDArray[np.uint32]],
-    rows: int,
-    datasets: int,
-    stream: RandomStream,
-) -> list[Rows]:
-    """Deal rows to datasets by a public permutation, other draws kept away meanwhile (R13)."""
-    chunks = narrow(drawn, sampler.dtype)
-    features = len(sampler.machine.keys.category_start) - 1
-    size = rows * datasets * features * sampler.dtype.itemsize
-    if datasets == 1 and size > SHUFFLED_BYTES:
-        return [sampler.in_categories(_holding(sampler, chunks), stream)]
-    with sampler.lock:
-        everything = np.concatenate(list(chunks))
-    order = np.argsort(stream.substream().take(len(everything)), kind="stable")
-    parts = [iter([everything[part]]) for part in np.split(order, datasets)]
-    return [sampler.in_categories(part, stream) for part in parts]
-
-
-def _holding(sampler: BlockSampler, chunks: Rows) -> Rows:
-    """Keep other draws away from the counters until the last chunk is out."""
-    with sampler.lock:
-        yield from chunks
-
-
-def narrow(chunks: Iterator[NDArray[np.uint32]], dtype: np.dtype[Any]) -> Rows:
+def narrow(chunks: Iterator[Codes], dtype: np.dtype[Any]) -> Rows:
     """Yield chunks in the smallest type that holds every code."""
-    for chunk in chunks:
-        yield chunk.astype(dtype)
+    return (chunk.astype(dtype) for chunk in chunks)
 
 
-def replacing(
-    ready: Prepared, schema: Schema, fit: GibbsFit, schedule: Schedule
-) -> ReplacingSampler:
-    """Return what replaces features of the original rows."""
-    return ReplacingSampler(ready, schema.code_dtype, schedule, whole_rows(schema, fit.rows))
+@dataclass(frozen=True)
+class TraceStep:
+    """The row after one feature was drawn."""
+
+    feature: int
+    row: tuple[int, ...]
+
+
+def trace_row(
+    machine: Machine,
+    seeds: SeedPool,
+    sweeps: int,
+    stream: RandomStream,
+    *,
+    counters: NDArray[np.uint32] | None = None,
+    limit: int = 0,
+) -> tuple[tuple[int, ...], list[TraceStep]]:
+    """Draw one row and return its seed row and the row after every draw.
+
+    A sweep draws every target once, so the rows in between follow from the rows before
+    and after it. A capped model's visits are counted in `counters`, in place.
+    """
+    visits = None if counters is None else Visits.running(counters)
+    machine, words = machine.drawn(stream, 1), stream.substream()
+    row = seeds.draw(1, words.take)
+    seed = tuple(row[0].tolist())
+    steps: list[TraceStep] = []
+    for _ in range(sweeps):
+        after = run_chunk(machine, FilePool(row), Schedule(limit=limit), 1, words.take, visits)
+        row = row.copy()
+        for target in machine.targets.tolist():
+            row[0, target] = after[0, target]
+            steps.append(TraceStep(target, tuple(row[0].tolist())))
+    return seed, steps
+
+
+def in_categories(
+    splitter: Splitter, seed: tuple[int, ...], steps: list[TraceStep], stream: RandomStream
+) -> tuple[tuple[int, ...], list[TraceStep]]:
+    """Return a trace of levels as one of categories, a level being the same one throughout."""
+    rows = np.array([seed, *(step.row for step in steps)], dtype=np.uint32)
+    first, *rest = splitter.alike(rows, stream.substream().take).tolist()
+    return tuple(first), [
+        TraceStep(step.feature, tuple(row)) for step, row in zip(steps, rest, strict=True)
+    ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -15,23 +15,20 @@ from pegsynth.inference.choice import (
     WEIGHT_OPTION,
 )
 from pegsynth.inference.combining_rules import PART
-from pegsynth.methods.base import Fitted, Method, Model, Prediction, Sampler
-from pegsynth.methods.method_options import PegsOnceOptions
+from pegsynth.methods.base import Fitted, Fitting, Method, Model, Prediction, Sampler
+from pegsynth.methods.registry import PegsOnceOptions
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
-    from pegsynth.methods.counting import ConfidentialTable
     from pegsynth.methods.released.pooled_release import PooledFit
     from pegsynth.methods.released.released_blocks import ReleasedFit, ReleasedPlan
-    from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.privacy import Budget, Ledger
+    from pegsynth.methods.stored_model import StoredModel, StoredPlan
+    from pegsynth.privacy import Budget
     from pegsynth.privacy.assumptions import Assumption, Parameters
-    from pegsynth.progress import Progress
-    from pegsynth.random import RandomStream
     from pegsynth.schema import Schema
 
 
-class PegsOnce(Method["ReleasedPlan", "ReleasedFit | PooledFit"]):
+class PegsOnce(Method[PegsOnceOptions, "ReleasedPlan", "ReleasedFit | PooledFit"]):
     """Released blocks: the budget buys noisy tables, and rows cost nothing."""
 
     name = "pegs-once"
@@ -44,7 +41,7 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit | PooledFit"]):
     # It has no virtual rows and no chains, and it chooses its heads privately.
     harmless = MappingProxyType({"prior": (), "seed_pool": (), "order": ("private",)})
 
-    def settle(self, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
+    def settle(self, schema: Schema, budget: Budget, options: PegsOnceOptions) -> ReleasedPlan:
         """Reserve the whole budget for what fitting will do."""
         from pegsynth.methods.released.pooled_release import check_pooled, is_pooled
         from pegsynth.methods.released.released_blocks import settle_released
@@ -54,29 +51,22 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit | PooledFit"]):
         return settle_released(self.name, schema, budget, options)
 
     def fit(
-        self,
-        table: ConfidentialTable,
-        schema: Schema,
-        plan: ReleasedPlan,
-        stream: RandomStream,
-        ledger: Ledger,
-        *,
-        threads: int,
-        progress: Progress,
+        self, plan: ReleasedPlan, work: Fitting
     ) -> Fitted[ReleasedPlan, ReleasedFit | PooledFit]:
         """Release the blocks of a table; nothing else of it stays in the model."""
         from pegsynth.methods.ledgers import of_release
         from pegsynth.methods.released.pooled_release import fit_pooled, is_pooled
         from pegsynth.methods.released.released_blocks import fit_released
 
-        told: dict[str, Any] = {"threads": threads, "progress": progress}
+        table, schema, stream = work.table, work.schema, work.stream
+        told: dict[str, Any] = {"threads": work.threads, "progress": work.progress}
         fit: ReleasedFit | PooledFit
         if is_pooled(schema):
             fit, spent = fit_pooled(table.rows(), schema, plan, stream, **told)
         else:
             fit, spent = fit_released(table.counted(), schema, plan, stream, values=table, **told)
         # The file of the model is itself published, so its ledger is complete.
-        return Fitted(fit, spent, ledger.assume(*of_release(schema, plan)))
+        return Fitted(fit, spent, work.ledger.assume(*of_release(schema, plan)))
 
     def sampler(self, model: Model, plan: ReleasedPlan, *, threads: int) -> Sampler:
         """Draw from the released tables alone."""
@@ -131,20 +121,17 @@ class PegsOnce(Method["ReleasedPlan", "ReleasedFit | PooledFit"]):
             return loaded_pooled(stored, schema, plan)
         return ReleasedFit(loaded_released(stored, schema))
 
-    def load_plan(
-        self, stored: Mapping[str, Any], schema: Schema, model: StoredModel
-    ) -> ReleasedPlan:
+    def load_plan(self, stored: StoredPlan, schema: Schema, model: StoredModel) -> ReleasedPlan:
         """Rebuild a plan, whose events say what was spent."""
         from pegsynth.methods.released.released_blocks import ReleasedPlan
         from pegsynth.methods.released.steps import Steps
 
-        options = stored["options"]
         return ReleasedPlan(
             method=self.name,
-            options=options,
-            budget=stored["budget"],
-            heads=options.heads or Steps().heads,
-            spent=stored["events"],
+            options=stored.options,
+            budget=stored.budget,
+            heads=stored.options.heads or Steps().heads,
+            spent=stored.events,
         )
 
     def predict(self, schema: Schema, plan: ReleasedPlan) -> Prediction:
