@@ -26,7 +26,6 @@ from pegsynth.inference.value_columns import TableValues
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.noise import noise_of
 from pegsynth.privacy import AgreementCounts
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.publishing.verification.agreement import counted
 from pegsynth.publishing.verification.asked_rows import Rows, dealt
 from pegsynth.publishing.verification.regions import Asked, Region
@@ -105,8 +104,8 @@ class VerificationCase:
     @property
     def claimed(self) -> Loss:
         """The prices that the accountants name; a pure one may be missing."""
-        pure = PureAccountant().price(self.event, rows_per_unit=self.rows_of_unit)
-        rho = ZCDPAccountant().price(self.event, rows_per_unit=self.rows_of_unit)
+        pure = self.event.price("pure", rows_per_unit=self.rows_of_unit)
+        rho = self.event.price("zcdp", rows_per_unit=self.rows_of_unit)
         return Loss(float("inf") if pure is None else float(pure), float(rho or 0))
 
     def law(self, units: tuple[Unit, ...]) -> Distribution:
@@ -173,7 +172,7 @@ class VerificationCase:
 
 @lru_cache(maxsize=64)
 def _bounded_law(event: AgreementCounts, count: int) -> dict[int, Fraction]:
-    sizes = noise_law(noise_of(event.noise))
+    sizes = noise_law(noise_of(event))
     return _bounded({sign * k: p for k, p in sizes.items() for sign in (1, -1)}, count)
 
 
@@ -187,12 +186,10 @@ def _bounded(law: Mapping[int, Fraction], count: int) -> dict[int, Fraction]:
 def verification_cases() -> list[VerificationCase]:
     """Return cases of both kinds of noise, several coefficients, units, and fits that fail."""
     about: dict[str, Any] = {"formula": "y ~ 1", "terms": ("a",), "parts": PARTS}
-    laplace = AgreementCounts.of("discrete-laplace", 1.0, **about)
-    gaussian = AgreementCounts.of("discrete-gaussian", 1.0, **about)
-    two = AgreementCounts.of(
-        "discrete-laplace", 2.0, formula="y ~ 1", terms=("a", "b"), parts=PARTS
-    )
-    slope = AgreementCounts.of("discrete-laplace", 1.0, formula="y ~ x", terms=("x",), parts=PARTS)
+    laplace = AgreementCounts.laplace(1.0, **about)
+    gaussian = AgreementCounts.gaussian(1.0, **about)
+    two = AgreementCounts.laplace(2.0, formula="y ~ 1", terms=("a", "b"), parts=PARTS)
+    slope = AgreementCounts.laplace(1.0, formula="y ~ x", terms=("x",), parts=PARTS)
     return [
         VerificationCase("one coefficient", laplace, _mean(1)),
         VerificationCase("one coefficient, approximate", gaussian, _mean(1)),

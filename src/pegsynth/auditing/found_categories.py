@@ -34,7 +34,7 @@ from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.noise import noise_of
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.privacy import Allowance, CategoriesFound, Ledger, UnitBound
-from pegsynth.privacy.accountant import delta_taken
+from pegsynth.privacy.recorded import delta_taken
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 

@@ -24,6 +24,7 @@ from functools import cached_property
 from itertools import combinations_with_replacement, islice, product
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 
@@ -316,8 +317,7 @@ def _as_stated(steps: Sequence[Step], events: Sequence[Event]) -> Iterator[Step]
     stated = [event for event in events if not isinstance(event, UnitBound | Unspent)]
     for step, event in zip(steps, stated, strict=True):
         if isinstance(event, PooledRows) and not isinstance(step.done, NoisySums):
-            pooled = PooledRows(rows_per_unit=event.rows_per_unit, step=step.done)
-            yield replace(step, event=pooled)
+            yield replace(step, event=msgspec.structs.replace(event, step=step.done))
         else:
             yield step
 

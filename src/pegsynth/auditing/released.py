@@ -43,7 +43,6 @@ from pegsynth.methods.released.published import Released
 from pegsynth.methods.released.released_blocks import ReleasedPlan, fit_released
 from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy import Budget, Ledger, Selection
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.declared import Analysis, Family, WantedTable
@@ -268,8 +267,7 @@ def compared(case: PathCase, path: Path, neighbour: Table) -> tuple[Loss, float]
     ratio, rho, excess = 0.0, 0.0, 0.0
     for ours, theirs in zip(path.steps, other.steps, strict=True):
         loss = _pure_loss(case, ours, theirs) if pure else _divergence(ours, theirs)
-        accountant = PureAccountant() if pure else ZCDPAccountant()
-        price = accountant.price(ours.event, rows_per_unit=unit)
+        price = ours.event.price("pure" if pure else "zcdp", rows_per_unit=unit)
         allowed = math.inf if price is None else float(price)
         excess = max(excess, abs(loss) - allowed * (1 + ROUNDING))
         ratio, rho = (ratio + loss, rho) if pure else (ratio, rho + loss)

@@ -60,7 +60,7 @@ from pegsynth.pipeline.drawn_tables import (
 )
 from pegsynth.pipeline.request import Able, Request
 from pegsynth.privacy import Budget, Event, Ledger, NotPrivate, Unspent
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, total
+from pegsynth.privacy.recorded import total
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -453,8 +453,7 @@ def left_over(settled: Settled) -> tuple[Event, ...]:
     if plan is None or plan.budget.paid is None:
         return ()
     rest = plan.budget.whole(plan.budget.paid.route)
-    accountant = PureAccountant() if rest.route == "pure" else ZCDPAccountant()
-    cost = total(accountant, plan.events, rows_per_unit=rows_of_a_unit(settled.schema))
+    cost = total(rest.route, plan.events, rows_per_unit=rows_of_a_unit(settled.schema))
     left = Fraction(0) if cost is None else rest.amount - Fraction(cost)
     return (Unspent.of(left, route=rest.route),) if left > 0 else ()
 

@@ -18,9 +18,8 @@ from fractions import Fraction
 from typing import Any, Final, Literal, TypeAlias
 
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_price
-from pegsynth.privacy.budget import Allowance, Route
-from pegsynth.privacy.conversion import check_epsilon
+from pegsynth.privacy.budget import Allowance
+from pegsynth.privacy.conversion import Route, check_epsilon
 from pegsynth.privacy.draw_events import (
     BlockDraws,
     CappedDraws,
@@ -30,6 +29,7 @@ from pegsynth.privacy.draw_events import (
     MarginalDraws,
     PegsDraws,
     UrnDraws,
+    draw_price,
 )
 from pegsynth.privacy.rounding import fraction_down
 
@@ -171,12 +171,10 @@ def calibrate(
 ) -> Calibration:
     """Find the smallest alpha of a release whose draws stay within `allowance`."""
     _check_at_least_one(rows_per_unit=rows_per_unit, scale=scale, categories=categories)
-    accountant = PureAccountant() if allowance.route == "pure" else ZCDPAccountant()
     allowed = fraction_down(allowance.amount)
 
     def affordable(numerator: int) -> bool:
-        event = shape.event(numerator, scale)
-        price = accountant.price(event, rows_per_unit=rows_per_unit)
+        price = shape.event(numerator, scale).price(allowance.route, rows_per_unit=rows_per_unit)
         return price is not None and price <= allowed
 
     guess = _guess(_draw_allowance(shape, allowance, rows_per_unit), scale)

@@ -22,6 +22,7 @@ import msgspec
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy import Allowance, Budget, Event, Ledger
 from pegsynth.privacy.conversion import check_delta, check_epsilon, epsilon_at
+from pegsynth.privacy.guarantee import runs_of, whole_run
 from pegsynth.privacy.rounding import (
     ZERO,
     display_up,
@@ -32,7 +33,6 @@ from pegsynth.privacy.rounding import (
     ratio_up,
     sum_up,
 )
-from pegsynth.privacy.runs import runs_of, whole_run
 
 _HALF = Decimal("0.5")
 _WRITTEN = Context(prec=40, rounding=ROUND_CEILING)
