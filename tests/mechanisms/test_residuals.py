@@ -14,7 +14,7 @@ import pytest
 
 from pegsynth.auditing.divergence import ROUNDING, all_tables
 from pegsynth.auditing.noise_laws import noise_law, shifted
-from pegsynth.auditing.released import ORDERS
+from pegsynth.auditing.paths import ORDERS
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.mechanisms.noise import noise_of
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
