@@ -8,8 +8,14 @@ from dataclasses import dataclass, replace
 from checks.watch.bought import bought_checks
 from checks.watch.laws import Check, all_checks
 from checks.watch.pivots import pivot_checks
-from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
-from pegsynth.auditing.statistical import CONFIDENCE, Trial, lower_bound, trial
+from pegsynth.auditing.statistical import (
+    CONFIDENCE,
+    Trial,
+    blocks_lower_bound,
+    blocks_trial,
+    lower_bound,
+    trial,
+)
 
 NAMED_RATE = 0.01
 """False-alarm rate at which sound draws are counted."""

@@ -8,7 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pegsynth.auditing.released import analysis_cases, audit_paths
+from pegsynth.auditing.paths import audit_paths
+from pegsynth.auditing.released import analysis_cases
 from pegsynth.methods.released.measuring_sums import CodedValues
 from pegsynth.methods.released.row_scores import UNITS, Scores, bound, fitted_scores
 from pegsynth.methods.released.sum_design import SumDesign, sum_design, sums_of

@@ -10,7 +10,7 @@ import pytest
 from broken_filters import Looking, Skipping, split_by_true_counts
 from pegsynth.auditing.numbers import NUMBERS, number_cases, settled_by_tree
 from pegsynth.auditing.numbers import measured_in_few_steps as measure
-from pegsynth.auditing.released import audit_paths
+from pegsynth.auditing.paths import audit_paths
 from pegsynth.auditing.run import audit
 from pegsynth.codec.clipped_sum import SUM_PART, steps_of
 from pegsynth.codec.number_grid import grid_of

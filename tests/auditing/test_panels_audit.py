@@ -8,27 +8,38 @@ from fractions import Fraction
 
 import pytest
 
-from pegsynth.auditing.panels import (
+from pegsynth.auditing.coded_rows import (
     ALPHA,
     PANELS,
-    PanelCase,
+    allowed_cells,
     folded_codes,
+    histories,
+    panel_case,
     panel_cases,
-    pooled_cases,
 )
+from pegsynth.auditing.released import pooled_cases
 from pegsynth.auditing.run import audit
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.panel import Panel
 
 CASES = panel_cases()
-PAIR = CASES[-1]
-ORDINAL = replace(CASES[0], values=(("1", "a"), ("2", "a")), most_rows=2, most_units=2, _known={})
+SCHEMA = Schema(
+    (
+        Feature("person", role="identifier"),
+        Feature("t", kind="ordinal", categories=("1", "2")),
+        Feature("x", categories=("a", "b")),
+    ),
+    panel=Panel("person", "t", 2),
+)
+PEOPLE = histories((("1", "a"), ("2", "a")), 2)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_folding_holds_the_price_of_one_row(case):
-    assert case.claimed == pytest.approx(math.log(1 + 1 / ALPHA))
+    assert case.price == pytest.approx(math.log(1 + 1 / ALPHA))
     loss = case.loss()
-    assert loss.within(case.claimed, 1.0)
-    assert loss.epsilon > 0.8 * case.claimed
+    assert loss.within(case.price, 1.0)
+    assert loss.epsilon > 0.8 * case.price
 
 
 def cut_by_a_rank_over_all_people(schema, people):
@@ -59,24 +70,26 @@ TWINS = [cut_by_a_rank_over_all_people, times_by_a_rank_over_all_people, left_lo
 
 @pytest.mark.parametrize("twin", TWINS, ids=lambda twin: twin.__name__)
 def test_what_looks_at_other_people_is_found(twin):
-    case = replace(ORDINAL, folded=twin, _known={})
-    assert case.loss().epsilon > 1.2 * case.claimed
-    assert replace(ORDINAL, _known={}).loss().within(case.claimed, 1.0)
+    case, sound = (
+        panel_case("ordinal time", SCHEMA, PEOPLE, folded=folded, most_units=2)
+        for folded in (twin, folded_codes)
+    )
+    assert case.loss().epsilon > 1.2 * case.price
+    assert sound.loss().within(case.price, 1.0)
 
 
-class NamesKept(PanelCase):
-    """A drawn row comes with the name of the person that it is of."""
-
-    def _law(self, codes):
-        counts = {(code, number): 1 for number, code in enumerate(codes)}
-        weights = dict.fromkeys(self.cells, ALPHA) | counts
-        total = sum(weights.values())
-        return {cell: Fraction(weight, total) for cell, weight in weights.items()}
+def with_names(codes):
+    """Return the law of a drawn row that comes with the name of the person that it is of."""
+    counts = {(code, number): 1 for number, code in enumerate(codes)}
+    weights = dict.fromkeys(allowed_cells(SCHEMA), ALPHA) | counts
+    total = sum(weights.values())
+    return {cell: Fraction(weight, total) for cell, weight in weights.items()}
 
 
 def test_names_that_are_kept_are_found():
-    case = NamesKept(ORDINAL.name, ORDINAL.schema, ORDINAL.values, most_rows=1)
-    assert case.loss().epsilon == math.inf
+    case = panel_case("ordinal time", SCHEMA, histories((("1", "a"), ("2", "a")), 1))
+    assert case.loss().within(case.price, 1.0)
+    assert replace(case, drawn=with_names).loss().epsilon == math.inf
 
 
 @pytest.mark.slow(seconds=30)

@@ -5,12 +5,13 @@ Exact: probabilities are fractions, so a failure here is a defect and never chan
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
-from pegsynth.auditing.panels import PooledCase, folded_codes, pooled_case, pooled_cases
-from pegsynth.auditing.released import audit_paths, compared
+from pegsynth.auditing.coded_rows import folded_codes
+from pegsynth.auditing.paths import audit_paths, compared
+from pegsynth.auditing.released import PooledCase, pooled_case, pooled_cases
 from pegsynth.methods.released import pooled_release
 
 CASES = {case.name: case for case in pooled_cases()}
@@ -41,8 +42,7 @@ def with_rows_per_unit(monkeypatch, rows):
 @pytest.mark.parametrize(("epsilon", "delta"), [(60.0, None), (30.0, 1e-9)])
 @pytest.mark.parametrize("rows", [1, 2], ids=["one", "root of most - 1"])
 def test_a_smaller_sensitivity_of_transitions_is_found(monkeypatch, rows, epsilon, delta):
-    case = pooled_case("five rows", epsilon=epsilon, delta=delta, most=5)
-    object.__setattr__(case, "histories", list(FIVE))
+    case = pooled_case("five rows", epsilon=epsilon, delta=delta, most=5, people=FIVE)
     assert held(case)
     with_rows_per_unit(monkeypatch, rows)
     assert not held(case)
@@ -82,7 +82,7 @@ class NamesKept(PooledCase):
 
 def test_names_that_are_kept_are_found():
     case = CASES["pooled transitions, approximate"]
-    kept = NamesKept(case.name, case.schema, case.plan, case.values)
+    kept = NamesKept(**{each.name: getattr(case, each.name) for each in fields(case)})
     table, more = kept.pairs[0]
     path = next(iter(kept.paths(table, 0)))
     assert compared(kept, path, table + more)[1] == float("inf")

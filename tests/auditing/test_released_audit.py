@@ -15,19 +15,18 @@ from msgspec import structs
 
 from noise_laws import gaussian, laplace
 from pegsynth.auditing.noise_laws import noise_law, noise_probability, shifted
-from pegsynth.auditing.released import (
-    AUDITED,
+from pegsynth.auditing.paths import (
     ORDERS,
-    ReleasedCase,
+    Explorer,
+    Replay,
+    WatchedFilter,
     audit_paths,
     cell_share,
     compared,
-    released_case,
-    released_cases,
 )
-from pegsynth.auditing.released_trials import blocks_lower_bound, blocks_trial
+from pegsynth.auditing.released import AUDITED, ReleasedCase, released_case, released_cases
 from pegsynth.auditing.run import audit, audited_methods
-from pegsynth.auditing.watched import Explorer, Replay, WatchedFilter
+from pegsynth.auditing.statistical import blocks_lower_bound, blocks_trial
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.bins import Noise
@@ -54,7 +53,7 @@ def small():
 
 def test_released_blocks_are_part_of_the_audit():
     assert "pegs-once" in audited_methods()
-    assert {each.method for each in CASES.values()} == {"pegs-once"}
+    assert {each.plan.method for each in CASES.values()} == {"pegs-once"}
 
 
 @pytest.mark.slow

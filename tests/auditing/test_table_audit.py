@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 from command import check_refused, done, pegs
-from pegsynth.auditing.divergence import worst_loss
-from pegsynth.auditing.noise_laws import enumerate_integers
+from pegsynth.auditing.divergence import repeated, worst_loss
+from pegsynth.auditing.enumeration import enumerate_integers
 from pegsynth.auditing.run import audited_methods
 from pegsynth.auditing.table_methods import (
     Checksum,
-    _repeated,
     category_law,
     marginal_law,
     table_case,
@@ -164,7 +163,7 @@ def test_urns_reopened_for_every_row_are_caught():
 
     def reopened(table):
         one = replace(sound, plan=replace(sound.plan, options=replace(sound.plan.options, rows=1)))
-        return _repeated(marginal_law(one, table), 4)
+        return repeated(marginal_law(one, table), 4)
 
     assert holds(loss_of(sound), sound.claim)
     assert not holds(loss_of(sound, reopened), sound.claim)

@@ -19,8 +19,8 @@ from pegsynth.privacy import (
     UnitBound,
     Unspent,
 )
-from pegsynth.privacy.accountant import ZCDPAccountant, delta_taken, total
 from pegsynth.privacy.conversion import epsilon_at
+from pegsynth.privacy.recorded import delta_taken, total
 from pegsynth.storage.book.book_policy import BookPolicy, Cost, added, cost_of, whole_cost
 
 DELTA = 1e-6
@@ -33,7 +33,7 @@ def laplace(epsilon, purpose="blocks"):
 def parts_one_by_one(events):
     """The broken twin: every part of a pure filter is converted by itself."""
     spent = [event for event in events if not isinstance(event, Unspent)]
-    return total(ZCDPAccountant(), spent)
+    return total("zcdp", spent)
 
 
 # R6: a pure filter is one item
@@ -95,7 +95,7 @@ def test_what_a_filter_left_unspent_is_part_of_the_one_item():
 def test_draws_with_fixed_amounts_keep_their_own_price():
     draws = PegsDraws(features=3, rows=100, alpha_numerator=50, alpha_denominator=1)
     cost = cost_of([draws], delta=0.0)
-    assert cost.rho == pytest.approx(total(ZCDPAccountant(), [draws]))
+    assert cost.rho == pytest.approx(total("zcdp", [draws]))
     assert cost.rho < cost.epsilon**2 / 2
 
 

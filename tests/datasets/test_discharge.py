@@ -14,9 +14,8 @@ import pytest
 
 from pegsynth.datasets import discharge, discharge_batches, discharge_schema
 from pegsynth.datasets import discharge_tables as tables
-from pegsynth.datasets.discharge import CHUNK_ROWS
 from pegsynth.datasets.discharge_codebook import EXPERT_HEADS
-from pegsynth.datasets.seekable_draws import SeekableDraws, cumulate
+from pegsynth.datasets.seekable_draws import CHUNK_ROWS, SeekableDraws, cumulate
 from pegsynth.errors import ParameterError
 from pegsynth.random import RandomStream
 

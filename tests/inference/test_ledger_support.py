@@ -36,9 +36,7 @@ PAIRS = (
     table("los", "age", levels=(4, 4)),
 )
 EDGES = NoisyCounts.gaussian(3.0, cells=1, purpose="edges", features=("los",), levels=(9,))
-SUMS = NoisySums.of(
-    "discrete-gaussian", 5.0, largest_sum=4, largest_square=4, sums=3, features=("los", "age")
-)
+SUMS = NoisySums.gaussian(5.0, largest_sum=4, largest_square=4, sums=3, features=("los", "age"))
 
 
 @pytest.mark.parametrize(

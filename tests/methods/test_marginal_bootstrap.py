@@ -22,7 +22,6 @@ from pegsynth.methods.baselines.bootstrap import obeying
 from pegsynth.methods.baselines.marginal import MarginalTable, allowed_rows, default_draws
 from pegsynth.methods.prior import Prior, dirichlet
 from pegsynth.privacy import Budget, Ledger
-from pegsynth.privacy.accountant import PureAccountant
 from pegsynth.privacy.draw_events import UrnDraws
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
@@ -122,7 +121,7 @@ def test_all_small_neighbours_stay_within_the_price(categories, draws, multiplie
         assert largest_ratio(left, right) <= claimed(draws, multiplier, scale)
     assert worst == claimed(draws, multiplier, scale)
     event = UrnDraws(features=1, visits=draws, alpha_numerator=multiplier, alpha_denominator=scale)
-    price = float(PureAccountant().price(event))
+    price = float(event.price("pure"))
     assert price >= math.log(worst)
     assert price == pytest.approx(math.log(worst))
 

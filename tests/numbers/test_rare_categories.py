@@ -10,7 +10,7 @@ import pytest
 
 import pegsynth
 from pegsynth.auditing.numbers import number_cases, settled_by_tree
-from pegsynth.auditing.released import audit_paths
+from pegsynth.auditing.paths import audit_paths
 from pegsynth.codec.encoding import ColumnEncoder
 from pegsynth.codec.levels import merged_rare, rare_grid
 from pegsynth.codec.measured_numbers import Settled

@@ -15,7 +15,6 @@ from pegsynth.datasets import panel, panel_schema
 from pegsynth.errors import ModelError, ParameterError, SchemaError
 from pegsynth.methods.released import pooled_release
 from pegsynth.privacy import NoisyCounts, PooledRows, Selection, UnitBound, Unspent
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.schema import Schema
 from pegsynth.schema.panel import FOLDED, POOLED, Panel
 from pegsynth.schema.wide_schema import long_schema, wide_schema
@@ -89,10 +88,9 @@ def test_the_ledger_prices_transitions_for_all_rows_of_a_unit(model):
     assert bound.rows_per_unit == ledger.guarantee.rows_per_unit == 1
     assert ledger.guarantee.epsilon == pytest.approx(8.0)
     # Three quarters of the budget went to transitions, what was left unspent included.
-    accountant = ZCDPAccountant()
-    rho = sum(float(accountant.price(event)) for event in pooled)
+    rho = sum(float(event.price("zcdp")) for event in pooled)
     left = [event for event in ledger.events if isinstance(event, Unspent)]
-    unspent = sum(float(accountant.price(event)) for event in left)
+    unspent = sum(float(event.price("zcdp")) for event in left)
     assert rho <= 0.75 * ledger.guarantee.rho * (1 + 1e-9) <= rho + unspent + 1e-9
     (assumed,) = [each for each in ledger.assumptions if each.code == "panel"]
     assert assumed.parameters["transitions"] == "pooled"
@@ -100,7 +98,7 @@ def test_the_ledger_prices_transitions_for_all_rows_of_a_unit(model):
     assert pegsynth.Ledger.from_json(ledger.to_json()) == ledger
 
 
-@pytest.mark.parametrize("accountant", [PureAccountant(), ZCDPAccountant()])
+@pytest.mark.parametrize("route", ["pure", "zcdp"])
 @pytest.mark.parametrize(
     "step",
     [
@@ -109,10 +107,10 @@ def test_the_ledger_prices_transitions_for_all_rows_of_a_unit(model):
         Selection.of(0.25, count=1, purpose="heads"),
     ],
 )
-def test_pooled_rows_are_priced_as_rows_of_a_unit(accountant, step):
+def test_pooled_rows_are_priced_as_rows_of_a_unit(route, step):
     pooled = PooledRows(rows_per_unit=4, step=step)
-    assert accountant.price(pooled) == accountant.price(step, rows_per_unit=4)
-    assert accountant.price(pooled, rows_per_unit=2) == accountant.price(step, rows_per_unit=8)
+    assert pooled.price(route) == step.price(route, rows_per_unit=4)
+    assert pooled.price(route, rows_per_unit=2) == step.price(route, rows_per_unit=8)
 
 
 def test_tables_have_noise_of_their_own(table):

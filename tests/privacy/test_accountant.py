@@ -23,7 +23,7 @@ from pegsynth.privacy import (
     UnknownEvent,
     UrnDraws,
 )
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, total
+from pegsynth.privacy.recorded import total
 
 ALPHA = {"alpha_numerator": 1, "alpha_denominator": 2}  # a = 1/2, eta = log 3
 ETA = math.log(3)
@@ -31,12 +31,12 @@ ORDERS = (1.01, 1.5, 2, 4, 16, 64)
 
 
 def pure(event: Event, k: int = 1) -> float | None:
-    price = PureAccountant().price(event, rows_per_unit=k)
+    price = event.price("pure", rows_per_unit=k)
     return None if price is None else float(price)
 
 
 def rho(event: Event, k: int = 1) -> float | None:
-    price = ZCDPAccountant().price(event, rows_per_unit=k)
+    price = event.price("zcdp", rows_per_unit=k)
     return None if price is None else float(price)
 
 
@@ -120,13 +120,13 @@ def test_free_and_uncovered_events() -> None:
     ):
         assert pure(event) is None
         assert rho(event) is None
-        assert total(PureAccountant(), [COUNTED[0][0], event]) is None
+        assert total("pure", [COUNTED[0][0], event]) is None
 
 
 def test_totals_add() -> None:
     events = [event for event, _ in COUNTED]
     expected = sum(count for _, count in COUNTED) * ETA
-    assert float(total(PureAccountant(), events)) == pytest.approx(expected, rel=1e-14)
+    assert float(total("pure", events)) == pytest.approx(expected, rel=1e-14)
 
 
 # Exact enumeration: every outcome of a tiny mechanism on neighbours, in rational numbers.

@@ -21,7 +21,7 @@ from pegsynth.privacy import (
     calibrate,
     stated_alpha,
 )
-from pegsynth.privacy.accountant import draw_price
+from pegsynth.privacy.draw_events import draw_price
 
 PAPER_GRID = (0.1, 0.5, 1, 5, 10, 50, 100)
 REFERENCE = Context(prec=80)

@@ -62,10 +62,7 @@ def test_the_smallest_on_the_very_prices_of_the_ledger(shape, k, epsilon, route)
 
 
 def affordable(shape: Structure, allowance: Allowance, numerator: int, k: int) -> bool:
-    from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
-
-    accountant = PureAccountant() if allowance.route == "pure" else ZCDPAccountant()
-    price = accountant.price(shape.event(numerator, 1 << 20), rows_per_unit=k)
+    price = shape.event(numerator, 1 << 20).price(allowance.route, rows_per_unit=k)
     return price is not None and price <= float_exact(allowance)
 
 

@@ -28,10 +28,9 @@ from pegsynth.privacy import (
     Unspent,
     UrnDraws,
 )
-from pegsynth.privacy.accountant import PureAccountant
-from pegsynth.privacy.events import KNOWN_KINDS, Event, RunBegins
-from pegsynth.privacy.explanation import explained, kind_of
+from pegsynth.privacy.events import KNOWN_KINDS, Event, KnownEvent, RunBegins
 from pegsynth.privacy.rounding import display_up, float_up
+from pegsynth.privacy.statement import explained
 
 ALPHA = {"alpha_numerator": 16, "alpha_denominator": 1}
 # Every kind of event, and words that its sentence must hold.
@@ -59,9 +58,7 @@ EVENTS = [
         "every cell, all 6 of them",
     ),
     (
-        NoisySums.of(
-            "discrete-gaussian", 3, largest_sum=4, largest_square=8, sums=6, features=("age", "sex")
-        ),
+        NoisySums.gaussian(3, largest_sum=4, largest_square=8, sums=6, features=("age", "sex")),
         "6 sums of products of clipped and scaled values of age",
         "one row adds at most 4",
     ),
@@ -76,7 +73,7 @@ EVENTS = [
         "noisy counts above 30 became categories",
     ),
     (
-        AgreementCounts.of("discrete-laplace", 2, formula="y ~ x", terms=("x",), parts=50),
+        AgreementCounts.laplace(2, formula="y ~ x", terms=("x",), parts=50),
         "dealt to 50 parts, 'y ~ x' was fitted to each",
         "a unit is in one part with all its rows",
     ),
@@ -95,8 +92,8 @@ EVENTS = [
 
 
 def test_every_kind_of_event_is_here() -> None:
-    assert {kind_of(event) for event, *_ in EVENTS} == KNOWN_KINDS | {"of-tomorrow"}
-    assert {type(event) for event, *_ in EVENTS} >= set(get_args(Event)) - {UnknownEvent}
+    assert {event.kind for event, *_ in EVENTS} == KNOWN_KINDS | {"of-tomorrow"}
+    assert {type(event) for event, *_ in EVENTS} == {*get_args(KnownEvent), UnknownEvent}
 
 
 @pytest.mark.parametrize(("event", "first", "second"), EVENTS, ids=lambda e: type(e).__name__)
@@ -110,7 +107,7 @@ def test_the_sentence_says_what_was_read_what_it_cost_and_what_it_means(
     assert text.endswith(".\n")
     assert text.count("\n") == 1
     assert len(re.findall(r"; (?:it cost|it has no price)", text)) == 1
-    price = PureAccountant().price(event)
+    price = event.price("pure")
     if price:
         assert f"epsilon = {display_up(float_up(price))}" in text
 

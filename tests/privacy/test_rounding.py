@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegsynth.privacy.accountant import draw_price
+from pegsynth.privacy.draw_events import draw_price
 from pegsynth.privacy.rounding import display_up, float_down, float_up, log_one_plus_up, product_up
 
 REFERENCE = Context(prec=300)

@@ -158,7 +158,7 @@ def test_every_run_has_the_price_of_its_own_unit():
 
 def test_questions_keep_the_price_that_was_settled_before_they_were_asked():
     about = {"formula": "y ~ x", "terms": ("x", "z"), "parts": 50}
-    question = Ledger((AgreementCounts.of("discrete-laplace", 2, **about),))
+    question = Ledger((AgreementCounts.laplace(2, **about),))
     both = question + question
     assert both.epsilon == 2.0
     assert both.rho == pytest.approx(2 * question.rho)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pegsynth.errors import ParameterError
 from pegsynth.privacy import Budget, CategoriesFound, Ledger, NoisyCounts, UnitBound
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, delta_taken
 from pegsynth.privacy.conversion import epsilon_at, rho_at
+from pegsynth.privacy.recorded import delta_taken
 from pegsynth.privacy.unseen_categories import (
     gaussian_tail,
     passing,
@@ -104,9 +104,9 @@ FOUND = CategoriesFound.of(20.0, threshold=150, features=("town", "product"))
 
 
 def test_rho_adds_over_features_and_grows_with_the_square_of_a_unit():
-    assert float(ZCDPAccountant().price(FOUND)) == pytest.approx(2 / 800)
-    assert float(ZCDPAccountant().price(FOUND, rows_per_unit=3)) == pytest.approx(9 * 2 / 800)
-    assert PureAccountant().price(FOUND) is None
+    assert float(FOUND.price("zcdp")) == pytest.approx(2 / 800)
+    assert float(FOUND.price("zcdp", rows_per_unit=3)) == pytest.approx(9 * 2 / 800)
+    assert FOUND.price("pure") is None
 
 
 def test_delta_adds_over_features_and_is_taken_out_of_the_stated_one():

@@ -11,7 +11,7 @@ import pytest
 
 from checks.fuzz.containers import taken_apart
 from contract import contract_schema, contract_table
-from pegsynth.auditing.watched import Replay, WatchedFilter
+from pegsynth.auditing.paths import Replay, WatchedFilter
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.methods import get
 from pegsynth.methods.ledgers import seeded_ledger

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from once_tables import COUNTS, ORDERED, released_of, table_of_codes, whole_of
 
-from pegsynth.auditing.watched import WatchedFilter
+from pegsynth.auditing.paths import WatchedFilter
 from pegsynth.codec.levels import alone
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import centred

@@ -14,7 +14,6 @@ from pegsynth.inference import regression_fit
 from pegsynth.inference.formula import read_formula
 from pegsynth.mechanisms import answers
 from pegsynth.privacy import AgreementCounts, Ledger
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.publishing import verify_release
 from pegsynth.publishing.verification import agreement
 from pegsynth.publishing.verification.asked_rows import dealt, read_rows
@@ -97,14 +96,12 @@ def test_the_answer_is_paid_for():
 
 def test_a_unit_of_any_size_costs_the_same():
     """All its rows are in one part, so R12 adds no factor."""
-    for mechanism in ("discrete-laplace", "discrete-gaussian"):
-        event = AgreementCounts.of(mechanism, 3, formula="y ~ x", terms=("x",), parts=9)
-        for accountant in (PureAccountant(), ZCDPAccountant()):
-            one, many = (accountant.price(event, rows_per_unit=k) for k in (1, 7))
+    for made in (AgreementCounts.laplace, AgreementCounts.gaussian):
+        event = made(3, formula="y ~ x", terms=("x",), parts=9)
+        for route in ("pure", "zcdp"):
+            one, many = (event.price(route, rows_per_unit=k) for k in (1, 7))
             assert one == many
-            assert (one is None) == (
-                mechanism == "discrete-gaussian" and isinstance(accountant, PureAccountant)
-            )
+            assert (one is None) == (event.mechanism == "discrete-gaussian" and route == "pure")
 
 
 def test_units_are_bounded_and_go_together():

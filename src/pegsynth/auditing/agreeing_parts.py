@@ -8,8 +8,9 @@ error is an outcome like others: whoever asks sees it.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -18,15 +19,21 @@ from typing import Any
 
 import numpy as np
 
-from pegsynth.auditing.divergence import Distribution, Loss, divergence
-from pegsynth.auditing.noise_laws import enumerate_integers, noise_law
+from pegsynth.auditing.divergence import (
+    Distribution,
+    EnumeratedCase,
+    Loss,
+    Table,
+    all_tables,
+)
+from pegsynth.auditing.enumeration import enumerate_integers
+from pegsynth.auditing.noise_laws import noise_law
 from pegsynth.inference.formula import read_formula
 from pegsynth.inference.model_matrix import Column
 from pegsynth.inference.value_columns import TableValues
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.noise import noise_of
 from pegsynth.privacy import AgreementCounts
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.publishing.verification.agreement import counted
 from pegsynth.publishing.verification.asked_rows import Rows, dealt
 from pegsynth.publishing.verification.regions import Asked, Region
@@ -37,8 +44,6 @@ PARTS = 2
 _LARGEST = float(np.finfo(np.float64).max)
 _REACH = 6
 """Noisy counts beyond this are put together: that is post-processing."""
-
-Unit = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ def _slope() -> Tiny:
 
 
 @dataclass(frozen=True)
-class VerificationCase:
+class VerificationCase(EnumeratedCase):
     """One tiny question.
 
     Parameters
@@ -105,22 +110,22 @@ class VerificationCase:
     @property
     def claimed(self) -> Loss:
         """The prices that the accountants name; a pure one may be missing."""
-        pure = PureAccountant().price(self.event, rows_per_unit=self.rows_of_unit)
-        rho = ZCDPAccountant().price(self.event, rows_per_unit=self.rows_of_unit)
-        return Loss(float("inf") if pure is None else float(pure), float(rho or 0))
+        pure = self.event.price("pure", rows_per_unit=self.rows_of_unit)
+        rho = self.event.price("zcdp", rows_per_unit=self.rows_of_unit)
+        return Loss(math.inf if pure is None else float(pure), float(rho or 0))
 
-    def law(self, units: tuple[Unit, ...]) -> Distribution:
+    def distribution(self, table: Table) -> Distribution:
         """Return the law of the noisy counts of a table, given unit by unit."""
-        table, about = self._rows(units), self.about
+        rows, about = self._rows(table), self.about
 
         def counts(words: object) -> Hashable:
-            parts = self.deal(table.units, len(table), PARTS, words)
+            parts = self.deal(rows.units, len(rows), PARTS, words)
             try:
-                return tuple(counted(about.asked, table, about.schema, parts).tolist())
+                return tuple(counted(about.asked, rows, about.schema, parts).tolist())
             except Exception as error:  # noqa: BLE001 (that there is one is what is audited)
                 return type(error).__name__
 
-        exact = enumerate_integers(counts, len(table))
+        exact = enumerate_integers(counts, len(rows))
         found: dict[Hashable, Fraction] = defaultdict(Fraction)
         for count, share in exact.items():
             noisy = self._noisy(count) if isinstance(count, tuple) else {count: Fraction(1)}
@@ -128,7 +133,7 @@ class VerificationCase:
                 found[outcome] += share * chance
         return found
 
-    def _rows(self, units: tuple[Unit, ...]) -> Rows:
+    def _rows(self, units: Table) -> Rows:
         names = self.about.schema.names
         kinds = [self.about.kinds[value] for unit in units for value in unit]
         numbers = np.array(kinds, dtype=np.float64).reshape(-1, len(names)).T
@@ -139,41 +144,29 @@ class VerificationCase:
         return Rows(codes, values, owners if self.rows_of_unit > 1 else None)
 
     def _noisy(self, counts: tuple[int, ...]) -> dict[Hashable, Fraction]:
-        lines = [self._of_one(count) for count in counts]
-        found: dict[Hashable, Fraction] = {}
-        for each in product(*(line.items() for line in lines)):
-            chance = Fraction(1)
-            for _, share in each:
-                chance *= share
-            found[tuple(outcome for outcome, _ in each)] = chance
-        return found
-
-    def _of_one(self, count: int) -> dict[int, Fraction]:
-        if self.noise is None:
-            return _bounded_law(self.event, count)
-        return _bounded(self.noise, count)
-
-    def loss(self) -> Loss:
-        """Return the worst over all small tables and neighbours."""
-        worst, known = Loss(), {}
-        values = range(len(self.about.kinds))
-        tables = [
-            table
-            for size in range(self.most_rows + 1)
-            for table in combinations_with_replacement(values, size)
+        lines = [
+            _bounded_law(self.event, count) if self.noise is None else _bounded(self.noise, count)
+            for count in counts
         ]
-        more = list(combinations_with_replacement(values, self.rows_of_unit))
-        for table in tables:
-            units = tuple((value,) for value in table)
-            known[units] = self.law(units)
+        return {
+            tuple(outcome for outcome, _ in each): math.prod(
+                (share for _, share in each), start=Fraction(1)
+            )
+            for each in product(*(line.items() for line in lines))
+        }
+
+    def pairs(self) -> Iterator[tuple[Table, Table]]:
+        """Return all small tables of units of one row, and one unit more with all its rows."""
+        kinds = range(len(self.about.kinds))
+        more = list(combinations_with_replacement(kinds, self.rows_of_unit))
+        for table in all_tables((len(kinds),), self.most_rows):
             for unit in more:
-                worst = worst.worse(divergence(known[units], self.law((*units, unit))))
-        return worst
+                yield table, (*table, unit)
 
 
 @lru_cache(maxsize=64)
 def _bounded_law(event: AgreementCounts, count: int) -> dict[int, Fraction]:
-    sizes = noise_law(noise_of(event.noise))
+    sizes = noise_law(noise_of(event))
     return _bounded({sign * k: p for k, p in sizes.items() for sign in (1, -1)}, count)
 
 
@@ -187,12 +180,10 @@ def _bounded(law: Mapping[int, Fraction], count: int) -> dict[int, Fraction]:
 def verification_cases() -> list[VerificationCase]:
     """Return cases of both kinds of noise, several coefficients, units, and fits that fail."""
     about: dict[str, Any] = {"formula": "y ~ 1", "terms": ("a",), "parts": PARTS}
-    laplace = AgreementCounts.of("discrete-laplace", 1.0, **about)
-    gaussian = AgreementCounts.of("discrete-gaussian", 1.0, **about)
-    two = AgreementCounts.of(
-        "discrete-laplace", 2.0, formula="y ~ 1", terms=("a", "b"), parts=PARTS
-    )
-    slope = AgreementCounts.of("discrete-laplace", 1.0, formula="y ~ x", terms=("x",), parts=PARTS)
+    laplace = AgreementCounts.laplace(1.0, **about)
+    gaussian = AgreementCounts.gaussian(1.0, **about)
+    two = AgreementCounts.laplace(2.0, formula="y ~ 1", terms=("a", "b"), parts=PARTS)
+    slope = AgreementCounts.laplace(1.0, formula="y ~ x", terms=("x",), parts=PARTS)
     return [
         VerificationCase("one coefficient", laplace, _mean(1)),
         VerificationCase("one coefficient, approximate", gaussian, _mean(1)),

@@ -1,4 +1,4 @@
-"""Tiny releases whose every outcome is enumerated, one for each schedule that claims DP.
+"""Tiny releases of Gibbs samplers whose every outcome is enumerated, one for each schedule.
 
 A case settles a real plan for a schema of two or three tiny features, builds the real
 sampler for a table, and returns the exact distribution of what it would publish, for
@@ -7,15 +7,25 @@ every possible seed row. The claim is the ledger's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from pegsynth.auditing.divergence import Distribution, Table, all_rows
+from pegsynth.auditing.divergence import (
+    Distribution,
+    EnumeratedCase,
+    Loss,
+    Table,
+    all_rows,
+    joined,
+    neighbours,
+    repeated,
+)
 from pegsynth.auditing.enumeration import enumerate_rows, word_bits
 from pegsynth.mechanisms.marginals import Marginals
 from pegsynth.methods import get
@@ -25,17 +35,49 @@ from pegsynth.methods.gibbs.chains import Machine, Schedule, chain_limits
 from pegsynth.methods.gibbs.gibbs_plan import GibbsPlan
 from pegsynth.methods.gibbs.order import public_heads
 from pegsynth.methods.gibbs.samplers import prepare
+from pegsynth.methods.pricing import PricedPlan
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.schema import Feature, Rule, Schema
 
 Heads = tuple[tuple[int, ...], ...]
+Shares = tuple[tuple[float, ...], ...]
 
 SCALE = 4
 MOST_ROWS = 3
+RULES = (Rule.of({0: [0], 1: [1]}),)
+
+
+class PlannedCase(EnumeratedCase):
+    """A tiny release whose plan is settled as the program does it; the claim is its ledger's."""
+
+    schema: Schema
+    plan: PricedPlan
+    most_rows: int
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.plan.method
+
+    @property
+    def claim(self) -> Ledger:
+        """What the ledger says of the draws."""
+        return Ledger(self.plan.events)
+
+    @property
+    def claimed(self) -> Loss:
+        """The price in both currencies."""
+        guarantee = self.claim.guarantee
+        return Loss(guarantee.epsilon or 0.0, guarantee.rho or 0.0)
+
+    def pairs(self) -> Iterator[tuple[Table, Table]]:
+        """Return all small tables and their neighbours."""
+        unit = self.schema.rows_per_unit if self.schema.unit else 1
+        return neighbours(self.schema.category_counts, self.most_rows, rows_per_unit=unit)
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(PlannedCase):
     """One tiny release.
 
     Parameters
@@ -53,18 +95,8 @@ class Case:
     name: str
     schema: Schema
     plan: GibbsPlan
-    shares: tuple[tuple[float, ...], ...] | None = None
+    shares: Shares | None = None
     most_rows: int = MOST_ROWS
-
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-        return self.plan.method
-
-    @property
-    def claim(self) -> Ledger:
-        """What the ledger says of the draws."""
-        return Ledger(self.plan.events)
 
     def fitted(self, table: Table, heads: Heads | None = None) -> GibbsFit:
         """Fit the real blocks to a table; heads as in the schema unless given."""
@@ -72,9 +104,7 @@ class Case:
         codes = np.array(table, dtype=np.uint8).reshape(-1, len(counts))
         heads = heads or public_heads(self.schema, self.plan.keys.heads)
         spec = hash_spec(self.schema, heads, self.plan.keys.tail_bits)
-        marginals = (
-            Marginals(tuple(np.array(line) for line in self.shares), 1.0) if self.shares else None
-        )
+        marginals = marginals_of(self.shares) if self.shares else None
         return GibbsFit(disintegrate([codes], spec), marginals)
 
     def distribution(self, table: Table, heads: Heads | None = None) -> Distribution:
@@ -92,17 +122,11 @@ class Case:
     def _restarted(self, machine: Machine) -> Distribution:
         method: Any = get(self.method)
         draw, schedule = self.plan.options, method.schedule(self.plan.options)
-        chains = -(-(draw.rows or 1) // schedule.chain_rows)
-        one = _mixture(
-            [
-                self._enumerated(machine, schedule, draw.rows or 1, seeds)
-                for seeds in product(self.starts(), repeat=chains)
-            ]
-        )
-        joint = one
-        for _ in range(draw.datasets - 1):
-            joint = _joined(joint, one)
-        return joint
+        rows = draw.rows or 1
+        chains = -(-rows // schedule.chain_rows)
+        starts = product(self.starts(), repeat=chains)
+        one = _mixture([self._enumerated(machine, schedule, rows, seeds) for seeds in starts])
+        return repeated(one, draw.datasets)
 
     def _capped(self, machine: Machine) -> Distribution:
         """Return the joint distribution of all chains, each with the visits it owns."""
@@ -114,7 +138,7 @@ class Case:
             count = rows // len(limits) + (chain < rows % len(limits))
             schedule = Schedule(max(count, 1), draw.sweeps, limit)
             parts = [self._enumerated(machine, schedule, count, (seed,)) for seed in self.starts()]
-            joint = _joined(joint, _mixture(parts))
+            joint = joined(joint, _mixture(parts))
         return joint
 
     def _urn(self, machine: Machine) -> Distribution:
@@ -154,9 +178,9 @@ def _mixture(parts: list[Distribution]) -> Distribution:
     }
 
 
-def _joined(first: Distribution, second: Distribution) -> Distribution:
-    """Return the joint distribution of independent outputs."""
-    return {(a, b): p * q for a, p in first.items() for b, q in second.items()}
+def marginals_of(shares: Shares) -> Marginals:
+    """Return shares as marginals that were paid for."""
+    return Marginals(tuple(np.array(line) for line in shares), 1.0)
 
 
 def tiny_schema(
@@ -181,138 +205,84 @@ def tiny_schema(
     return Schema((person, *features), "person", unit, rules, reviewed=True)
 
 
+def settled(
+    method: str,
+    schema: Schema,
+    *,
+    epsilon: float = 2.0,
+    delta: float | None = None,
+    scale: int = SCALE,
+    **options: object,
+) -> Any:
+    """Settle a plan whose whole budget goes into the draws, from a uniform seed pool."""
+    chosen: Any = get(method)
+    plain: dict[str, object] = {"seed_pool": "uniform", "order": "public", "prior": "uniform"}
+    known = chosen.options.__dataclass_fields__
+    given = {name: value for name, value in plain.items() if name in known} | options
+    if "urn" in known:
+        given = {"urn": False} | given
+    budget = Budget(epsilon=epsilon, delta=delta)
+    return chosen.settle(schema, budget, chosen.options(**given), scale=scale)
+
+
 def case(
     name: str,
     counts: tuple[int, ...] = (2, 2),
     *,
-    epsilon: float = 2.0,
-    delta: float | None = None,
-    heads: int = 1,
-    tail_bits: int = 0,
+    method: str = "pegs",
+    shares: Shares | None = None,
+    most_rows: int = MOST_ROWS,
     rules: tuple[Rule, ...] = (),
     unit: int | None = None,
     parents: Mapping[int, int] | None = None,
-    shares: tuple[tuple[float, ...], ...] | None = None,
-    most_rows: int = MOST_ROWS,
-    **draw: object,
+    **draw: Any,
 ) -> Case:
-    """Settle a plan whose whole budget goes into the draws."""
+    """Settle a release of small features; `draw` are the budget and the options of the method."""
     schema = tiny_schema(counts, rules=rules, unit=unit, parents=parents)
-    plain: dict[str, object] = {"prior": "uniform", "seed_pool": "uniform"}
-    if draw.get("method") == "pegs-capped":
-        plain["urn"] = False
-    method: Any = get(str(draw.pop("method", "pegs")))
-    keys = {"heads": heads, "tail_bits": tail_bits, "order": "public"}
-    options = method.options(**keys | plain | draw)
-    budget = Budget(epsilon=epsilon, delta=delta)
-    plan = method.settle(schema, budget, options, scale=SCALE)
+    plan = settled(method, schema, **{"heads": 1, "tail_bits": 0} | draw)
     if shares is not None:
         plan = replace(plan, prior="marginal")
     return Case(name, schema, plan, shares, most_rows)
 
 
-RULES = (Rule.of({0: [0], 1: [1]}),)
-
-
 def all_cases() -> list[Case]:
     """Return one case for every method and schedule that claims differential privacy."""
+    block = partial(case, method="pegs-rs", block_size=2)
+    cap = partial(case, method="pegs-capped", chains=1, visits=2, rows=2)
+    urn = partial(case, method="pegs-capped", urn=True, visits=2, rows=2)
+    detail: dict[str, Any] = {"heads": 0, "parents": {1: 0}}
     return [
         case("one row", rows=1),
         case("two rows", rows=2),
         case("two datasets", rows=1, datasets=2),
-        case("three features", (2, 2, 2), rows=1, heads=1, most_rows=2),
+        case("three features", (2, 2, 2), rows=1, most_rows=2),
         case("hashed key, two tail bits", (2, 3), rows=1, heads=0, tail_bits=2),
-        case("head and tail bit", (2, 2, 2), rows=1, heads=1, tail_bits=1, most_rows=2),
+        case("head and tail bit", (2, 2, 2), rows=1, tail_bits=1, most_rows=2),
         case("two sweeps, last shown", rows=1, sweeps=2),
         case("rule that a real row breaks", rows=2, rules=RULES),
         case("two rows per unit", rows=1, unit=2, most_rows=2),
         case("detail given its parent", (2, 2, 2), rows=1, parents={2: 0}, most_rows=1),
-        case("block of 2", rows=2, method="pegs-rs", block_size=2),
-        case("block of 3, no heads", rows=3, heads=0, method="pegs-rs", block_size=3, most_rows=2),
-        case("block, two sweeps", rows=2, sweeps=2, method="pegs-rs", block_size=2, most_rows=1),
-        case("a last block of 1", rows=3, method="pegs-rs", block_size=2, most_rows=2),
-        case("block, rule", rows=2, method="pegs-rs", block_size=2, rules=RULES),
-        case("block, detail", rows=2, heads=0, method="pegs-rs", block_size=2, parents={1: 0}),
-        case("cap 1", rows=2, method="pegs-capped", visits=1, chains=1, heads=0),
-        case("cap 2", rows=3, method="pegs-capped", visits=2, chains=1, heads=0, most_rows=2),
-        case("cap 2, head", rows=2, method="pegs-capped", visits=2, chains=1),
-        case("cap 3 over 2 chains", rows=4, method="pegs-capped", visits=3, chains=2, heads=0),
-        case(
-            "cap 2, two sweeps",
-            rows=2,
-            sweeps=2,
-            method="pegs-capped",
-            visits=2,
-            chains=1,
-            most_rows=1,
-        ),
-        case("cap 2, two datasets", rows=2, datasets=2, method="pegs-capped", visits=2, chains=2),
-        case("cap 2, rule", rows=2, method="pegs-capped", visits=2, chains=1, rules=RULES),
-        case(
-            "cap 2, unit of 2",
-            rows=2,
-            method="pegs-capped",
-            visits=2,
-            chains=1,
-            unit=2,
-            most_rows=1,
-        ),
-        case(
-            "cap 2, detail",
-            rows=2,
-            method="pegs-capped",
-            visits=2,
-            chains=1,
-            heads=0,
-            parents={1: 0},
-        ),
-        case("urn of 2", rows=2, method="pegs-capped", visits=2, urn=True, heads=0),
-        case(
-            "urn of 3, 4 rows",
-            rows=4,
-            method="pegs-capped",
-            visits=3,
-            urn=True,
-            heads=0,
-            most_rows=1,
-        ),
-        case(
-            "urn of 2, detail",
-            rows=2,
-            method="pegs-capped",
-            visits=2,
-            urn=True,
-            heads=0,
-            parents={1: 0},
-        ),
-        case("urn of 2, head", rows=2, method="pegs-capped", visits=2, urn=True),
-        case(
-            "urn of 3, rule",
-            rows=2,
-            method="pegs-capped",
-            visits=3,
-            urn=True,
-            rules=RULES,
-            most_rows=2,
-        ),
-        case(
-            "urn of 2, two datasets", rows=1, datasets=2, method="pegs-capped", visits=2, urn=True
-        ),
-        case(
-            "cap 2, marginal prior",
-            rows=2,
-            method="pegs-capped",
-            visits=2,
-            chains=1,
-            heads=0,
-            shares=((0.9, 0.1), (0.25, 0.75)),
-        ),
-        case(
-            "block, marginal prior",
-            rows=2,
-            method="pegs-rs",
-            block_size=2,
-            heads=0,
-            shares=((0.9, 0.1), (0.5, 0.5)),
-        ),
+        block("block of 2", rows=2),
+        block("block of 3, no heads", rows=3, heads=0, block_size=3, most_rows=2),
+        block("block, two sweeps", rows=2, sweeps=2, most_rows=1),
+        block("a last block of 1", rows=3, most_rows=2),
+        block("block, rule", rows=2, rules=RULES),
+        block("block, detail", rows=2, **detail),
+        cap("cap 1", visits=1, heads=0),
+        cap("cap 2", rows=3, heads=0, most_rows=2),
+        cap("cap 2, head"),
+        cap("cap 3 over 2 chains", rows=4, visits=3, chains=2, heads=0),
+        cap("cap 2, two sweeps", sweeps=2, most_rows=1),
+        cap("cap 2, two datasets", datasets=2, chains=2),
+        cap("cap 2, rule", rules=RULES),
+        cap("cap 2, unit of 2", unit=2, most_rows=1),
+        cap("cap 2, detail", **detail),
+        urn("urn of 2", heads=0),
+        urn("urn of 3, 4 rows", rows=4, visits=3, heads=0, most_rows=1),
+        urn("urn of 2, detail", **detail),
+        urn("urn of 2, head"),
+        urn("urn of 3, rule", visits=3, rules=RULES, most_rows=2),
+        urn("urn of 2, two datasets", rows=1, datasets=2),
+        cap("cap 2, marginal prior", heads=0, shares=((0.9, 0.1), (0.25, 0.75))),
+        block("block, marginal prior", rows=2, heads=0, shares=((0.9, 0.1), (0.5, 0.5))),
     ]

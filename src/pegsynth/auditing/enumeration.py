@@ -1,27 +1,101 @@
-"""The exact output distribution of the shipped sampling kernel, by enumeration.
+"""The exact law of any resumable draw, by trying every word, or every integer, it may get.
 
-The kernel takes its random words as arguments and stops when they run out. `enumerate_rows`
-feeds it every word of a few bits at every draw, so the probabilities it returns are
-those of the compiled code itself, rejection included, as exact fractions.
+The kernels take their random words as arguments and stop when these run out. They are fed every
+word of a few bits at every draw, so that the probabilities are those of the compiled code itself,
+rejection included, as exact fractions. `enumerate_integers` answers a draw that asks for integers
+of any size.
 """
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.kernels.enumerate import try_words
+from pegsynth.kernels.enumerate import Tables, Tried, try_words
 from pegsynth.kernels.gibbs import WORD
+from pegsynth.mechanisms.noise import Below
 from pegsynth.methods.gibbs.chains import Machine, Schedule
 
 Outcome = tuple[tuple[int, ...], ...]
 
 MOST_BITS = 16
+
+
+class Reached(NamedTuple):
+    """Where a word leads.
+
+    Parameters
+    ----------
+    done
+        Whether the draw is finished.
+    place
+        How far it came; a rejected word leaves that where it was.
+    outcome
+        What it has drawn.
+    behind
+        What else the next draw depends on.
+    """
+
+    done: bool
+    place: Hashable
+    outcome: Any
+    behind: bytes = b""
+
+
+def enumerate_paths(
+    try_all: Callable[[list[int]], Sequence[Reached]], start: Hashable
+) -> dict[Any, Fraction]:
+    """Return the probability of every outcome.
+
+    Parameters
+    ----------
+    try_all
+        Returns for every word where it leads after the given ones.
+    start
+        The place before any word.
+    """
+    probability: dict[Any, Fraction] = defaultdict(Fraction)
+    paths: list[tuple[list[int], Hashable, Fraction]] = [([], start, Fraction(1))]
+    while paths:
+        prefix, before, mass = paths.pop()
+        words: dict[Reached, list[int]] = defaultdict(list)
+        for word, found in enumerate(try_all(prefix)):
+            # A rejected word leaves everything where it was; every other word moves on.
+            if found.done or found.place != before:
+                words[found].append(word)
+        accepted = sum(map(len, words.values()))
+        for found, own in words.items():
+            share = mass * Fraction(len(own), accepted)
+            if found.done:
+                probability[found.outcome] += share
+            else:
+                # Words with the same outcome lead on alike; one stands for all.
+                paths.append(([*prefix, own[-1]], found.place, share))
+    return dict(probability)
+
+
+Run = Callable[[NDArray[np.uint64]], tuple[bool, Hashable, Hashable]]
+
+
+def enumerate_words(run: Run, bits: int) -> dict[Hashable, Fraction]:
+    """Return the probability of every outcome of `run`.
+
+    `run(words)` starts afresh and returns whether it finished, how far it came (a rejected
+    word leaves that where it was) and what it has drawn.
+    """
+
+    def try_all(prefix: list[int]) -> list[Reached]:
+        tried = (np.array([*prefix, word], dtype=np.uint64) for word in range(1 << bits))
+        return [Reached(*run(words)) for words in tried]
+
+    _, start, _ = run(np.zeros(0, dtype=np.uint64))
+    return enumerate_paths(try_all, start)
 
 
 def word_bits(machine: Machine, most_rows: int) -> int:
@@ -57,60 +131,9 @@ def enumerate_rows(
     """
     if bits > MOST_BITS:
         raise ParameterError(f"enumeration takes words of {MOST_BITS} bits at most; lower scale")
-    probability: dict[Outcome, Fraction] = defaultdict(Fraction)
-    start = (0, 0, 0, 0)
-    open_paths: list[tuple[list[int], _Place, Fraction]] = [([], start, Fraction(1))]
-    while open_paths:
-        prefix, before, mass = open_paths.pop()
-        reached: Counter[_Reached] = Counter()
-        word_for: dict[_Reached, int] = {}
-        for word, found in enumerate(_try(machine, seeds, schedule, rows, prefix, bits, urn)):
-            # A rejected word leaves everything where it was; every other word moves on.
-            if found.done or found.place != before:
-                reached[found] += 1
-                # Words with the same outcome lead on alike; one stands for all.
-                word_for[found] = word
-        accepted = sum(reached.values())
-        for found, count in reached.items():
-            share = mass * Fraction(count, accepted)
-            if found.done:
-                probability[found.table] += share
-            else:
-                open_paths.append(([*prefix, word_for[found]], found.place, share))
-    return dict(probability)
-
-
-_Place = tuple[int, int, int, int]
-
-
-class _Reached(NamedTuple):
-    """Where one word leads: finished or not, rows so far, place, and the urns behind it."""
-
-    done: bool
-    table: Outcome
-    place: _Place
-    urns: bytes
-
-
-def _try(
-    machine: Machine,
-    seeds: NDArray[np.uint32],
-    schedule: Schedule,
-    rows: int,
-    prefix: list[int],
-    bits: int,
-    urn: bool,
-) -> list[_Reached]:
     size, entries = 1 << bits, machine.entry_count
-    tables = np.zeros((size, rows, machine.features), dtype=np.uint32)
-    states = np.zeros((size, 4), dtype=np.int64)
-    visits = np.zeros((size, entries), dtype=np.uint32)
-    drawn = np.zeros((size, entries, max(1, schedule.limit) if urn else 1), dtype=np.uint32)
-    done = np.zeros(size, dtype=np.bool_)
-    try_words(
-        seeds,
-        np.array(prefix, dtype=np.uint64),
-        np.uint64(bits),
+
+    tables = Tables(
         machine.keys,
         machine.entries,
         machine.prior,
@@ -119,21 +142,71 @@ def _try(
         schedule.sweeps,
         schedule.chain_rows,
         schedule.limit,
-        urn,
-        visits,
-        drawn,
-        tables,
-        states,
-        done,
     )
-    # The place counts visits too: an urn's draw that a rule forbids moves nothing else.
-    places = np.column_stack([states[:, :WORD], visits.sum(axis=1) if urn else states[:, 0]])
-    return [
-        _Reached(
-            bool(done[word]),
-            tuple(map(tuple, tables[word].tolist())),
-            tuple(places[word].tolist()),
-            drawn[word].tobytes() if urn else b"",
+
+    def try_all(prefix: list[int]) -> list[Reached]:
+        tried = Tried(
+            rows=np.zeros((size, rows, machine.features), dtype=np.uint32),
+            states=np.zeros((size, 4), dtype=np.int64),
+            visits=np.zeros((size, entries), dtype=np.uint32),
+            drawn=np.zeros((size, entries, max(1, schedule.limit) if urn else 1), dtype=np.uint32),
+            done=np.zeros(size, dtype=np.bool_),
         )
-        for word in range(size)
-    ]
+        words = np.array(prefix, dtype=np.uint64)
+        try_words(seeds, words, np.uint64(bits), tables, tried, urn=urn)
+        # The place counts visits too: an urn's draw that a rule forbids moves nothing else.
+        last = tried.visits.sum(axis=1) if urn else tried.states[:, 0]
+        places = np.column_stack([tried.states[:, :WORD], last])
+        return [
+            Reached(
+                bool(tried.done[word]),
+                tuple(places[word].tolist()),
+                tuple(map(tuple, tried.rows[word].tolist())),
+                tried.drawn[word].tobytes() if urn else b"",
+            )
+            for word in range(size)
+        ]
+
+    return enumerate_paths(try_all, (0, 0, 0, 0))
+
+
+def enumerate_integers(run: Callable[[Below], Hashable], asked: int) -> dict[Hashable, Fraction]:
+    """Return the law of what `run` draws, given that it asks for `asked` integers.
+
+    A draw that starts over after a rejection has the same law whenever it ends, so the
+    paths that ask for more say nothing new and are left out.
+    """
+    mass: dict[Hashable, Fraction] = defaultdict(Fraction)
+    paths: list[tuple[tuple[int, ...], Fraction]] = [((), Fraction(1))]
+    while paths:
+        prefix, share = paths.pop()
+        source = _Answers(prefix)
+        try:
+            mass[run(source)] += share
+        except _AskedError as question:
+            if len(prefix) < asked:
+                each = share / question.bound
+                paths += [((*prefix, value), each) for value in range(question.bound)]
+    total = sum(mass.values())
+    return {outcome: share / total for outcome, share in mass.items()}
+
+
+class _AskedError(Exception):
+    """The draw wants an integer that nobody has answered yet."""
+
+    def __init__(self, bound: int) -> None:
+        super().__init__(bound)
+        self.bound = bound
+
+
+class _Answers:
+    """A source of exact integers whose answers are given."""
+
+    def __init__(self, answers: tuple[int, ...]) -> None:
+        self._left = list(answers)
+
+    def below(self, bound: int) -> int:
+        """Return the next answer."""
+        if not self._left:
+            raise _AskedError(bound)
+        return self._left.pop(0)

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pegsynth.auditing.divergence import ROUNDING, Loss, divergence
+from pegsynth.auditing.divergence import ROUNDING, Finding, Loss, divergence, exactly
 from pegsynth.auditing.noise_laws import noise_law
 from pegsynth.codec.finding_categories import (
     CandidateCounts,
@@ -34,7 +34,7 @@ from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.noise import noise_of
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.privacy import Allowance, CategoriesFound, Ledger, UnitBound
-from pegsynth.privacy.accountant import delta_taken
+from pegsynth.privacy.recorded import delta_taken
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 
@@ -154,6 +154,12 @@ class CategoriesCase:
         found = self.find(schema, plan, parts, budget_filter)
         bound = (UnitBound(rows_per_unit=self.rows_per_unit),) if self.rows_per_unit > 1 else ()
         return found["x"], Ledger((*bound, *budget_filter.done), delta=self.delta)
+
+    def finding(self, part: str) -> Finding:
+        """Return what the audit of the case found."""
+        worst = audit_categories(self)
+        name = f"{self.name}; delta' {worst.lost:.3g} of {worst.claim.delta_taken:.3g}"
+        return exactly(part, name, Loss(math.inf, worst.claim.rho), worst.loss, holds=worst.holds)
 
     def law(self, table: Texts) -> tuple[Law, Ledger]:
         """Return the exact law of what is published, and the ledger."""

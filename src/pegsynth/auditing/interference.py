@@ -45,18 +45,16 @@ from pegsynth.privacy import (
     Event,
     Ledger,
     NoisyCounts,
-    NoisyResiduals,
-    NoisySums,
     PooledRows,
     Selection,
     UnitBound,
 )
 from pegsynth.privacy.draw_events import DRAWS
+from pegsynth.privacy.noise_events import Noisy
 
 FOUND = ("alpha", "beta", "gamma")
 """What every search for categories finds."""
 
-_NOISE = (NoisyCounts, NoisyResiduals, NoisySums, AgreementCounts, CategoriesFound)
 _Lines: TypeAlias = tuple[Counter[Any], ...]
 
 
@@ -229,7 +227,7 @@ def unpaid(steps: Sequence[Step], ledgers: Sequence[Ledger]) -> list[str]:
     charged: Counter[Any] = Counter()
     rows: list[int | None] = []
     for event, _ in _paid(ledgers):
-        if isinstance(event, (*_NOISE, Selection)):
+        if isinstance(event, (Noisy, CategoriesFound, Selection)):
             charged[_settled(event)] += event.count if isinstance(event, Selection) else 1
         elif isinstance(event, DRAWS):
             each = getattr(event, "rows", None)
@@ -281,15 +279,9 @@ def _ratio(one: Step, other: Step, unit: int) -> float:
     (line,) = changes
     if isinstance(event, Selection):
         return max(line, default=0) / unit
-    total, square = 1, 1
-    if isinstance(event, NoisyCounts):
-        total = square = event.cells
-    elif isinstance(event, NoisyResiduals):
-        total, square = event.absolute_sum, event.squared_length
-    elif isinstance(event, NoisySums):
-        total, square = event.largest_sum, event.largest_square
-    elif isinstance(event, AgreementCounts):
-        total, square, unit = len(event.terms), len(event.terms), 1
+    total, square = event.moves if isinstance(event, Noisy) else (1, 1)
+    if isinstance(event, AgreementCounts):
+        unit = 1
     lengths = (
         Fraction(sum(line), unit * total),
         Fraction(sum(x * x for x in line), unit**2 * square),

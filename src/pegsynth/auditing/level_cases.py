@@ -24,32 +24,34 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pegsynth.auditing.cases import RULES, SCALE, Case, tiny_schema
+from pegsynth.auditing.cases import (
+    RULES,
+    Case,
+    Heads,
+    Shares,
+    marginals_of,
+    settled,
+    tiny_schema,
+)
 from pegsynth.auditing.divergence import Loss, Table, all_rows, all_tables
 from pegsynth.auditing.noise_laws import choice_law, noise_probability
 from pegsynth.codec.pair_counts import count_pairs
 from pegsynth.kernels.arrays import Int64
-from pegsynth.mechanisms.marginals import Marginals, marginals_from_noisy, seed_weights
+from pegsynth.mechanisms.marginals import marginals_from_noisy, seed_weights
 from pegsynth.mechanisms.noise import noise_of
-from pegsynth.methods import get
 from pegsynth.methods.gibbs.block_fitting import GibbsFit, hash_spec
 from pegsynth.methods.gibbs.blocks import disintegrate
 from pegsynth.methods.gibbs.order import pair_scores, public_heads
-from pegsynth.methods.gibbs.pegs import PEGS
 from pegsynth.methods.gibbs.samplers import prepare
-from pegsynth.methods.registry import PegsOptions
 from pegsynth.options import PriorKind
-from pegsynth.privacy import Budget, NoisyCounts, Selection
+from pegsynth.privacy import NoisyCounts, Selection
 
 if TYPE_CHECKING:
     from pegsynth.auditing.divergence import Distribution
     from pegsynth.auditing.enumeration import Outcome
     from pegsynth.methods.gibbs.chains import Machine, Schedule
     from pegsynth.methods.gibbs.spec import Lines
-    from pegsynth.schema import Rule
-
-
-Heads = tuple[tuple[int, ...], ...]
+    from pegsynth.schema import Rule, Schema
 
 NOISES = ((0, 0), (3, -1), (-4, 2))
 """Noise on the first and on every other category; far tails give the same ratios."""
@@ -58,10 +60,8 @@ NOISES = ((0, 0), (3, -1), (-4, 2))
 def private_case(*, epsilon: float = 9.0, prior: PriorKind = "uniform") -> Case:
     """Settle a release that pays for marginals, order and draws."""
     schema = tiny_schema((2, 2, 2))
-    options = PegsOptions(
-        rows=1, prior=prior, seed_pool="marginal", heads=1, tail_bits=0, order="private"
-    )
-    plan = PEGS.settle(schema, Budget(epsilon=epsilon), options, scale=SCALE)
+    paid: dict[str, Any] = {"prior": prior, "seed_pool": "marginal", "order": "private"}
+    plan = settled("pegs", schema, epsilon=epsilon, rows=1, heads=1, tail_bits=0, **paid)
     return Case(f"private order, {prior} prior", schema, plan, None, most_rows=1)
 
 
@@ -157,12 +157,6 @@ def _all_heads(features: int, heads: int) -> Iterator[Heads]:
     yield from product(*choices)
 
 
-__all__ = ["choice_probability", "noise_ratio", "private_case", "worst_path"]
-
-
-Shares = tuple[tuple[float, ...], ...]
-
-
 @dataclass(frozen=True)
 class LevelCase(Case):
     """One tiny release on levels; `shares` are what was paid for.
@@ -185,8 +179,8 @@ class LevelCase(Case):
         codes = np.array(table, dtype=np.uint8).reshape(-1, features)
         heads = heads or public_heads(self.schema, self.plan.keys.heads)
         spec = hash_spec(self.schema, heads, self.plan.keys.tail_bits)
-        merging = self.plan.merging(self.schema, spec, _marginals(self.merging_shares(table)))
-        paid = _marginals(self.shares or ())
+        merging = self.plan.merging(self.schema, spec, marginals_of(self.merging_shares(table)))
+        paid = marginals_of(self.shares or ())
         blocks = disintegrate([codes], merging.spec)
         return GibbsFit(blocks, paid, resolutions=merging.resolutions)
 
@@ -213,7 +207,7 @@ class LevelCase(Case):
 
     def _split(self, table: Outcome) -> Iterator[tuple[Outcome, Fraction]]:
         """Yield the tables of categories that a table of levels may become."""
-        weights = seed_weights(_marginals(self.shares or ()))
+        weights = seed_weights(marginals_of(self.shares or ()))
         inside = [
             {level: [code for code, own in enumerate(line) if own == level] for level in set(line)}
             for line in self.levels
@@ -229,10 +223,6 @@ class LevelCase(Case):
             yield tuple(codes[start : start + width] for start in starts), part
 
 
-def _marginals(shares: Shares) -> Marginals:
-    return Marginals(tuple(np.array(line) for line in shares), 1.0)
-
-
 def level_case(
     name: str,
     shares: Shares,
@@ -240,21 +230,19 @@ def level_case(
     method: str = "pegs",
     rules: tuple[Rule, ...] = (),
     most_rows: int = 2,
-    epsilon: float = 2.0,
-    **draw: object,
+    **draw: Any,
 ) -> LevelCase:
     """Settle a release on levels of ordered features, whose shares have been paid for."""
-    schema = tiny_schema(tuple(map(len, shares)), rules=rules)
+    schema = _ordinal(tiny_schema(tuple(map(len, shares)), rules=rules))
+    # The whole budget goes into the draws; only what is drawn from is in levels.
+    plan = settled(method, schema, **{"heads": 1, "rows": 1} | draw)
+    return LevelCase(name, schema, replace(plan, prior="levels"), shares, most_rows)
+
+
+def _ordinal(schema: Schema) -> Schema:
     for each in schema.names:
         schema = schema.with_feature(each, kind="ordinal")
-    chosen: Any = get(method)
-    keys: dict[str, Any] = {"heads": 1, "order": "public", "seed_pool": "uniform", "rows": 1}
-    if method == "pegs-capped":
-        keys["urn"] = False
-    options = chosen.options(**keys | {"prior": "uniform"} | draw)
-    # The whole budget goes into the draws; only what is drawn from is in levels.
-    plan = chosen.settle(schema, Budget(epsilon=epsilon), options, scale=SCALE)
-    return LevelCase(name, schema, replace(plan, prior="levels"), shares, most_rows)
+    return schema
 
 
 ONE, TWO = (0.5, 0.04, 0.04, 0.42), (0.3, 0.7)
@@ -262,29 +250,21 @@ ONE, TWO = (0.5, 0.04, 0.04, 0.42), (0.3, 0.7)
 
 def level_cases() -> list[LevelCase]:
     """Return one case for each schedule; in all of them neighbours are merged."""
+    several: dict[str, Any] = {"rows": 2, "heads": 0}
+    capped: dict[str, Any] = {"method": "pegs-capped", "visits": 2, "chains": 1}
     return [
         level_case("levels, one row", (ONE, TWO), most_rows=1),
-        level_case("levels, two rows", (ONE,), rows=2, heads=0),
+        level_case("levels, two rows", (ONE,), **several),
         level_case("levels, rule", (ONE, TWO), rules=RULES, most_rows=1),
-        level_case("levels, block of 2", (ONE,), method="pegs-rs", rows=2, block_size=2, heads=0),
-        level_case(
-            "levels, cap 2",
-            (ONE,),
-            method="pegs-capped",
-            rows=2,
-            visits=2,
-            chains=1,
-            heads=0,
-        ),
+        level_case("levels, block of 2", (ONE,), method="pegs-rs", block_size=2, **several),
+        level_case("levels, cap 2", (ONE,), **capped, **several),
     ]
 
 
 def level_private_case(*, epsilon: float = 9.0) -> LevelCase:
     """Settle a release that pays for marginals and draws on the levels that they give."""
-    schema = tiny_schema((3, 2))
-    for each in schema.names:
-        schema = schema.with_feature(each, kind="ordinal")
-    method: Any = get("pegs")
-    options = method.options(rows=1, prior="levels", seed_pool="marginal", heads=1, order="public")
-    plan = method.settle(schema, Budget(epsilon=epsilon), options, scale=SCALE)
+    schema = _ordinal(tiny_schema((3, 2)))
+    plan = settled(
+        "pegs", schema, epsilon=epsilon, rows=1, prior="levels", seed_pool="marginal", heads=1
+    )
     return LevelCase("paid counts, levels by them", schema, plan, None, most_rows=0)

@@ -8,19 +8,19 @@ an urn, every word behind a draw from fitted probabilities (R8, R9, R17, R18).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.auditing.cases import RULES, tiny_schema
-from pegsynth.auditing.divergence import Distribution, Row, Table, all_rows
-from pegsynth.auditing.noise_laws import enumerate_integers, enumerate_words
+from pegsynth.auditing.cases import RULES, PlannedCase, settled, tiny_schema
+from pegsynth.auditing.divergence import Distribution, Row, Table, all_rows, repeated
+from pegsynth.auditing.enumeration import enumerate_integers, enumerate_words
 from pegsynth.kernels.fitted_draws import LANE, draw_categories
 from pegsynth.kernels.urn import DRAWN, draw_urn
 from pegsynth.mechanisms.noise import Below
@@ -32,10 +32,8 @@ from pegsynth.methods.baselines.marginal import allowed_rows
 from pegsynth.methods.baselines.sequential_draws import ConditionalModel, Probabilities
 from pegsynth.methods.pricing import PricedPlan
 from pegsynth.methods.seed_rows import Codes
-from pegsynth.privacy import Budget, Ledger
 from pegsynth.schema import Rule, Schema
 
-SCALE = 4
 MOST_ROWS = 2
 
 Law = dict[Hashable, Fraction]
@@ -43,7 +41,7 @@ Fit = Callable[[Table, tuple[int, ...]], ConditionalModel]
 
 
 @dataclass(frozen=True)
-class TableCase:
+class TableCase(PlannedCase):
     """One tiny release.
 
     Parameters
@@ -64,20 +62,10 @@ class TableCase:
     fit: Fit
     most_rows: int = MOST_ROWS
 
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-        return self.plan.method
-
-    @property
-    def claim(self) -> Ledger:
-        """What the ledger says of the draws."""
-        return Ledger(self.plan.events)
-
     def distribution(self, table: Table) -> Distribution:
         """Return the exact probability of every output of all datasets."""
         one = _LAWS[self.method](self, table)
-        return _repeated(one, self.plan.options.datasets)
+        return repeated(one, self.plan.options.datasets)
 
     @property
     def rows(self) -> int:
@@ -89,20 +77,12 @@ def _codes(table: Table, features: int) -> Codes:
     return np.array(table, dtype=np.uint32).reshape(-1, features)
 
 
-def _repeated(one: Law, times: int) -> Law:
-    """Return the joint law of independent repetitions."""
-    joint: Law = {(): Fraction(1)}
-    for _ in range(times):
-        joint = {(a, b): p * q for a, p in joint.items() for b, q in one.items()}
-    return joint
-
-
 def contingency_law(each: TableCase, table: Table) -> Law:
     """Return the law of all rows, by every integer the shipped code may draw (R9)."""
     counts, rules, plan = each.schema.category_counts, each.schema.rules, each.plan
     codes = _codes(table, len(counts))
     if plan.options.log_linear:
-        return _repeated(_fitted_cells(each, codes), each.rows)
+        return repeated(_fitted_cells(each, codes), each.rows)
     held = ContingencyTable(codes, counts)
 
     def run(source: Below, rows: int) -> Hashable:
@@ -114,7 +94,7 @@ def contingency_law(each: TableCase, table: Table) -> Law:
     if not rules:
         return enumerate_integers(lambda source: run(source, each.rows), each.rows)
     # The first integer only says that some row obeys the rules.
-    return _repeated(enumerate_integers(lambda source: run(source, 1), 2), each.rows)
+    return repeated(enumerate_integers(lambda source: run(source, 1), 2), each.rows)
 
 
 def _fitted_cells(each: TableCase, codes: Codes) -> Law:
@@ -187,7 +167,7 @@ def imputation_law(each: TableCase, table: Table) -> Law:
     for start in starts:
         for row, share in _swept(each, model, start).items():
             one[start, row] = share / len(starts)
-    return _repeated(one, each.rows)
+    return repeated(one, each.rows)
 
 
 def _swept(each: TableCase, model: ConditionalModel, start: Row) -> dict[Row, Fraction]:
@@ -284,43 +264,41 @@ def table_case(
     method: str,
     counts: tuple[int, ...] = (2, 2),
     *,
-    epsilon: float = 2.0,
-    delta: float | None = None,
-    rules: Iterable[Rule] = (),
+    rules: tuple[Rule, ...] = (),
     unit: int | None = None,
     fit: Fit = Frequencies,
     most_rows: int = MOST_ROWS,
-    scale: int = SCALE,
-    **draw: object,
+    **draw: Any,
 ) -> TableCase:
-    """Settle a plan whose whole budget goes into the draws."""
-    schema = tiny_schema(counts, rules=tuple(rules), unit=unit)
-    chosen: Any = get(method)
-    seeds = {"seed_pool": "uniform"} if "seed_pool" in chosen.options.__dataclass_fields__ else {}
-    budget = Budget(epsilon=epsilon, delta=delta)
-    plan = chosen.settle(schema, budget, chosen.options(**seeds, **draw), scale=scale)
-    return TableCase(name, schema, plan, fit, most_rows)
+    """Settle a release of small features; `draw` are the budget and the options of the method."""
+    schema = tiny_schema(counts, rules=rules, unit=unit)
+    return TableCase(name, schema, settled(method, schema, **draw), fit, most_rows)
 
 
 def table_cases() -> list[TableCase]:
     """Return one case for every way in which these methods claim differential privacy."""
+    broken_rule: dict[str, Any] = {"name": "rule that a real row breaks", "rules": RULES}
+    unit: dict[str, Any] = {"name": "two rows per unit", "unit": 2, "rows": 1, "most_rows": 1}
+    contingency, marginal, pmi = (
+        partial(table_case, method=method) for method in ("contingency", "marginal", "pmi")
+    )
     return [
-        table_case("one row", "contingency", (2, 3), rows=1),
-        table_case("two rows", "contingency", rows=2),
-        table_case("two datasets", "contingency", rows=1, datasets=2),
-        table_case("rule that a real row breaks", "contingency", rows=2, rules=RULES),
-        table_case("two rows per unit", "contingency", rows=1, unit=2, most_rows=1),
-        table_case("log-linear fit", "contingency", (2, 3), rows=1, log_linear=True),
-        table_case("log-linear, rule", "contingency", rows=2, rules=RULES, log_linear=True),
-        table_case("one row", "marginal", (2, 3), rows=1),
-        table_case("two rows", "marginal", rows=2),
-        table_case("two datasets", "marginal", rows=2, datasets=2, epsilon=4.0, most_rows=1),
-        table_case("rule that a real row breaks", "marginal", rows=1, rules=RULES, epsilon=3.0),
-        table_case("two rows per unit", "marginal", rows=1, unit=2, most_rows=1),
-        table_case("one row", "pmi", (2, 3), rows=1),
-        table_case("two rows", "pmi", rows=2),
-        table_case("two datasets, two sweeps", "pmi", rows=1, datasets=2, sweeps=2, epsilon=4.0),
-        table_case("rule that a real row breaks", "pmi", rows=2, rules=RULES),
-        table_case("a fit that any row turns round", "pmi", rows=2, fit=Checksum),
-        table_case("two rows per unit", "pmi", rows=1, unit=2, most_rows=1, fit=Checksum),
+        contingency("one row", counts=(2, 3), rows=1),
+        contingency("two rows", rows=2),
+        contingency("two datasets", rows=1, datasets=2),
+        contingency(**broken_rule, rows=2),
+        contingency(**unit),
+        contingency("log-linear fit", counts=(2, 3), rows=1, log_linear=True),
+        contingency("log-linear, rule", rows=2, rules=RULES, log_linear=True),
+        marginal("one row", counts=(2, 3), rows=1),
+        marginal("two rows", rows=2),
+        marginal("two datasets", rows=2, datasets=2, epsilon=4.0, most_rows=1),
+        marginal(**broken_rule, rows=1, epsilon=3.0),
+        marginal(**unit),
+        pmi("one row", counts=(2, 3), rows=1),
+        pmi("two rows", rows=2),
+        pmi("two datasets, two sweeps", rows=1, datasets=2, sweeps=2, epsilon=4.0),
+        pmi(**broken_rule, rows=2),
+        pmi("a fit that any row turns round", rows=2, fit=Checksum),
+        pmi(**unit, fit=Checksum),
     ]

@@ -26,15 +26,13 @@ import polars as pl
 from pegsynth.datasets import discharge_tables as tables
 from pegsynth.datasets import discharge_variables as variables
 from pegsynth.datasets.discharge_codebook import discharge_schema
-from pegsynth.datasets.seekable_draws import Codes, SeekableDraws
+from pegsynth.datasets.seekable_draws import CHUNK_ROWS, Codes, SeekableDraws
 from pegsynth.errors import ParameterError
 from pegsynth.random import RandomStream
 from pegsynth.runtime import check_threads
 
 if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature
-
-CHUNK_ROWS = 1 << 17
 
 DRAWN = (
     *("area", "hispanic", "race", "sex", "age bin", "age in bin", "diagnosis", "care"),
@@ -87,17 +85,12 @@ def discharge_batches(
     # Named after the table, so that a synthesizer with the same seed draws other words.
     stream = RandomStream(None if seed is None else f"discharge {seed}")
     check_threads()
-    return _regroup(_chunks(stream, rows), batch)
+    chunks = SeekableDraws.chunks(stream, rows, DRAWN)
+    return _regroup((_chunk(draws) for _, draws in chunks), batch)
 
 
 def _whole(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-
-
-def _chunks(stream: RandomStream, rows: int) -> Iterator[pl.DataFrame]:
-    for chunk, start in enumerate(range(0, rows, CHUNK_ROWS)):
-        size = min(CHUNK_ROWS, rows - start)
-        yield _chunk(SeekableDraws(stream, chunk=chunk, rows=size, names=DRAWN))
 
 
 def _regroup(frames: Iterator[pl.DataFrame], batch: int) -> Iterator[pl.DataFrame]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pegsynth.datasets.seekable_draws import SeekableDraws, cumulate
+from pegsynth.datasets.seekable_draws import SeekableDraws, cumulate, texts
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Int64
 from pegsynth.random import RandomStream
@@ -30,7 +30,6 @@ SEX = ("female", "male")
 AGE = ("0-9", "10-19", "20-34", "35-49", "50-64", "65-79", "80+")
 EDUCATION = ("none", "school", "college")
 MOST_MEMBERS = 8
-_CHUNK = 1 << 17
 _PER_MEMBER = ("there", "sex", "age", "education", "education kept")
 _NAMES = (
     *("region", "tenure", "rooms", "income", "partner"),
@@ -66,11 +65,8 @@ def households(count: int, seed: int | None = None) -> tuple[pl.DataFrame, pl.Da
     if count < 1:
         raise ParameterError("count must be a whole number of at least 1")
     stream = RandomStream(None if seed is None else f"households {seed}")
-    parts = []
-    for chunk, start in enumerate(range(0, count, _CHUNK)):
-        size = min(_CHUNK, count - start)
-        draws = SeekableDraws(stream, chunk=chunk, rows=size, names=_NAMES)
-        parts.append(_tables(draws, start, size))
+    chunks = SeekableDraws.chunks(stream, count, _NAMES)
+    parts = [_tables(draws, start) for start, draws in chunks]
     first, second = zip(*parts, strict=True)
     return pl.concat(first, rechunk=True), pl.concat(second, rechunk=True)
 
@@ -100,7 +96,8 @@ def households_schema() -> Schema:
     )
 
 
-def _tables(draws: SeekableDraws, start: int, count: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _tables(draws: SeekableDraws, start: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+    count = draws.rows
     region = draws.category("region", cumulate([3, 4, 2, 3]))
     tenure = draws.category("tenure", _TENURE_BY_REGION, region)
     rooms = draws.category("rooms", _ROOMS_BY_TENURE, tenure)
@@ -109,10 +106,10 @@ def _tables(draws: SeekableDraws, start: int, count: int) -> tuple[pl.DataFrame,
     units = pl.DataFrame(
         {
             "household": number,
-            "region": _texts(REGION, region),
-            "tenure": _texts(TENURE, tenure),
+            "region": texts(REGION, region),
+            "tenure": texts(TENURE, tenure),
             "rooms": pl.Series(rooms + 1),
-            "income": _texts(INCOME, income),
+            "income": texts(INCOME, income),
         }
     )
     head_age = draws.category("age 0", _AGE_OF_HEAD)
@@ -158,13 +155,9 @@ def _members(
 ) -> pl.DataFrame:
     lines = {
         "household": number,
-        "relation": _texts(RELATION, np.full(len(sex), relation)),
-        "sex": _texts(SEX, sex),
-        "age": _texts(AGE, age),
-        "education": _texts(EDUCATION, education),
+        "relation": texts(RELATION, np.full(len(sex), relation)),
+        "sex": texts(SEX, sex),
+        "age": texts(AGE, age),
+        "education": texts(EDUCATION, education),
     }
     return pl.DataFrame(lines).filter(pl.Series(there))
-
-
-def _texts(categories: tuple[str, ...], codes: Int64) -> pl.Series:
-    return pl.Series(categories).gather(codes)

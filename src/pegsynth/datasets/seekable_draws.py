@@ -6,9 +6,11 @@ takes its word number r. A row is therefore the same however many rows follow it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.kernels.arrays import Float64
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from pegsynth.random import RandomStream
 
 Codes = NDArray[np.int64]
+
+CHUNK_ROWS = 1 << 17
 
 _UNIT = 2.0**-53
 # Group plus uniform must not round up to the next group.
@@ -41,13 +45,21 @@ class SeekableDraws:
     def __init__(
         self, stream: RandomStream, *, chunk: int, rows: int, names: tuple[str, ...]
     ) -> None:
+        self.rows = rows
         self._stream = stream
         self._numbers = {name: chunk * len(names) + k for k, name in enumerate(names)}
-        self._rows = rows
+
+    @classmethod
+    def chunks(
+        cls, stream: RandomStream, rows: int, names: tuple[str, ...]
+    ) -> Iterator[tuple[int, SeekableDraws]]:
+        """Yield the numbers of one chunk of rows after the other, and where it starts."""
+        for chunk, start in enumerate(range(0, rows, CHUNK_ROWS)):
+            yield start, cls(stream, chunk=chunk, rows=min(CHUNK_ROWS, rows - start), names=names)
 
     def uniform(self, name: str) -> Float64:
         """One uniform number in [0, 1) per row; a name always gives the same numbers."""
-        words = self._stream.substream(self._numbers[name]).take(self._rows)
+        words = self._stream.substream(self._numbers[name]).take(self.rows)
         return np.asarray((words >> np.uint64(11)) * _UNIT, dtype=np.float64)
 
     def normal(self, name: str) -> Float64:
@@ -79,3 +91,8 @@ def cumulate(weights: Any) -> Float64:
     """
     steps = np.cumsum(np.asarray(weights, dtype=np.float64), axis=-1)
     return np.asarray(steps / steps[..., -1:])
+
+
+def texts(categories: tuple[str, ...], codes: Codes) -> pl.Series:
+    """Return categories by their codes."""
+    return pl.Series(categories).gather(codes)

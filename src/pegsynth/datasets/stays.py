@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 import polars as pl
 
-from pegsynth.datasets.seekable_draws import SeekableDraws, cumulate
+from pegsynth.datasets.seekable_draws import SeekableDraws, cumulate, texts
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Int64
 from pegsynth.random import RandomStream
@@ -34,7 +34,6 @@ MOST_STAYS = 4
 _FIRST_STAY_WITHIN = 1000
 _ORIGIN = dt.date(1970, 1, 1).toordinal()
 _FIRST, _LAST = dt.date(2019, 1, 1), dt.date(2024, 1, 1)
-_CHUNK = 1 << 17
 _GAPS = (0.0, 30.0, 90.0, 180.0, 365.0, 730.0, 1826.0)
 _PER_STAY = (
     *("ward", "ward kept", "severity", "severity kept", "payer", "payer kept", "outcome"),
@@ -86,12 +85,8 @@ def panel(people: int, seed: int | None = None, *, most: int = MOST_STAYS) -> pl
         raise ParameterError("most must be a whole number of at least 1")
     names = (*_ONCE, *(f"{name} {stay}" for stay in range(most) for name in _PER_STAY))
     stream = RandomStream(None if seed is None else f"panel {seed}")
-    parts = []
-    for chunk, start in enumerate(range(0, people, _CHUNK)):
-        size = min(_CHUNK, people - start)
-        draws = SeekableDraws(stream, chunk=chunk, rows=size, names=names)
-        parts.append(_stays(draws, start, size, most))
-    return pl.concat(parts, rechunk=True)
+    chunks = SeekableDraws.chunks(stream, people, names)
+    return pl.concat([_stays(draws, start, most) for start, draws in chunks], rechunk=True)
 
 
 def panel_schema(most: int = MOST_STAYS) -> Schema:
@@ -119,7 +114,8 @@ def panel_schema(most: int = MOST_STAYS) -> Schema:
     )
 
 
-def _stays(draws: SeekableDraws, start: int, people: int, most: int) -> pl.DataFrame:
+def _stays(draws: SeekableDraws, start: int, most: int) -> pl.DataFrame:
+    people = draws.rows
     # As many more stays as there may be find room in the same years.
     slower = MOST_STAYS / max(most, MOST_STAYS)
     again_by_severity = 1 - (1 - _AGAIN_BY_SEVERITY) * slower
@@ -141,13 +137,13 @@ def _stays(draws: SeekableDraws, start: int, people: int, most: int) -> pl.DataF
         outcome = draws.category(f"outcome {stay}", _OUTCOME_BY_SEVERITY, severity)
         stays = {
             "patient": pl.Series(np.arange(start, start + people)),
-            "sex": _texts(SEX, sex),
-            "born": _texts(BORN, born),
+            "sex": texts(SEX, sex),
+            "born": texts(BORN, born),
             "admitted": pl.Series(days + _FIRST.toordinal() - _ORIGIN).cast(pl.Int32).cast(pl.Date),
-            "ward": _texts(WARD, ward),
+            "ward": texts(WARD, ward),
             "severity": pl.Series(severity + 1),
-            "payer": _texts(PAYER, payer),
-            "outcome": _texts(OUTCOME, outcome),
+            "payer": texts(PAYER, payer),
+            "outcome": texts(OUTCOME, outcome),
         }
         parts.append(pl.DataFrame(stays).filter(pl.Series(there)))
         there = there & draws.chance(f"again {stay}", again_by_severity[severity])
@@ -163,7 +159,3 @@ def _kept(
     """Return what was before with this chance, from the second stay on."""
     same = draws.uniform(f"{name} kept {stay}") < (share if stay else 0.0)
     return np.where(same, before, fresh)
-
-
-def _texts(categories: tuple[str, ...], codes: Int64) -> pl.Series:
-    return pl.Series(categories).gather(codes)

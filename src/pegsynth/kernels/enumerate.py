@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,111 +12,74 @@ from pegsynth.kernels.polya_sweeps import sweep_polya
 from pegsynth.kernels.sampling_arrays import EntryTables, KeyTables, PriorTables, RuleTables
 
 
+class Tables(NamedTuple):
+    """What a sweep reads, and how long it goes on."""
+
+    keys: KeyTables
+    entries: EntryTables
+    prior: PriorTables
+    rules: RuleTables | None
+    targets: Any
+    sweeps: int
+    chain_rows: int
+    limit: int
+
+
+class Tried(NamedTuple):
+    """What each word leads to, line by line.
+
+    `rows` and `states` are the rows and the place reached, `visits` and `drawn` the counters and
+    the urns; `done` says whether all rows were complete.
+    """
+
+    rows: Any
+    states: Any
+    visits: Any
+    drawn: Any
+    done: Any
+
+
 def try_words(
-    seeds: Any,
-    prefix: Any,
-    bits: np.uint64,
-    keys: KeyTables,
-    entries: EntryTables,
-    prior: PriorTables,
-    rules: RuleTables,
-    targets: Any,
-    sweeps: int,
-    chain_rows: int,
-    limit: int,
-    urn: bool,
-    visits: Any,
-    drawn: Any,
-    tables: Any,
-    states: Any,
-    done: Any,
+    seeds: Any, prefix: Any, bits: np.uint64, tables: Tables, tried: Tried, *, urn: bool
 ) -> None:
     """Run the kernel on prefix + [w] for every word w of `bits` bits.
 
-    Line w of `tables`, `states`, `visits`, `drawn` and `done` receives the rows, the state
-    reached, the counters, the urns and whether all rows were complete. With `urn` the
-    visits are those of `run_polya`, a single chain.
+    With `urn` the visits are those of `run_polya`, a single chain. The arrays of `tried` are
+    zeros at the start.
     """
     words = np.append(prefix, np.uint64(0))
-    for each in (visits, drawn, tables, states):
-        each[:] = 0
-    scratch = Scratch.of(keys)
+    scratch = Scratch.of(tables.keys)
     if urn:
-        _try_urns(
-            seeds,
-            words,
-            bits,
-            keys,
-            entries,
-            prior,
-            rules,
-            targets,
-            sweeps,
-            limit,
-            visits,
-            drawn,
-            tables,
-            states,
-            done,
-            scratch,
-        )
+        _try_urns(seeds, words, bits, tables, tried, scratch)
         return
     # As in `run_chains`, so that what is tried is the code that draws rows.
-    needed = needed_tables(entries, prior, rules, targets, limit, visits)
+    needed = needed_tables(
+        tables.entries, tables.prior, tables.rules, tables.targets, tables.limit, tried.visits
+    )
     _try_chains(
-        seeds,
-        words,
-        bits,
-        keys,
-        entries,
-        prior,
-        needed.rules,
-        targets,
-        sweeps,
-        chain_rows,
-        limit,
-        needed.visits,
-        tables,
-        states,
-        done,
-        scratch,
+        seeds, words, bits, tables._replace(rules=needed.rules), needed.visits, tried, scratch
     )
 
 
 @kernel
 def _try_urns(
-    seeds: Any,
-    words: Any,
-    bits: np.uint64,
-    keys: KeyTables,
-    entries: EntryTables,
-    prior: PriorTables,
-    rules: RuleTables,
-    targets: Any,
-    sweeps: int,
-    limit: int,
-    visits: Any,
-    drawn: Any,
-    tables: Any,
-    states: Any,
-    done: Any,
-    scratch: Scratch,
+    seeds: Any, words: Any, bits: np.uint64, tables: Tables, tried: Tried, scratch: Scratch
 ) -> None:
-    for word in range(tables.shape[0]):
+    for word in range(len(tried.done)):
         words[len(words) - 1] = word
-        done[word] = sweep_polya(
+        tried.done[word] = sweep_polya(
             seeds,
-            tables[word],
-            states[word],
-            keys,
-            entries,
-            prior,
-            rules,
-            targets,
-            sweeps,
-            limit,
-            visits[word],
-            drawn[word],
+            tried.rows[word],
+            tried.states[word],
+            tables.keys,
+            tables.entries,
+            tables.prior,
+            tables.rules,
+            tables.targets,
+            tables.sweeps,
+            tables.limit,
+            tried.visits[word],
+            tried.drawn[word],
             words,
             bits,
             scratch,
@@ -128,36 +91,27 @@ def _try_chains(
     seeds: Any,
     words: Any,
     bits: np.uint64,
-    keys: KeyTables,
-    entries: EntryTables,
-    prior: PriorTables,
-    rules: RuleTables | None,
-    targets: Any,
-    sweeps: int,
-    chain_rows: int,
-    limit: int,
+    tables: Tables,
     visits: Any | None,
-    tables: Any,
-    states: Any,
-    done: Any,
+    tried: Tried,
     scratch: Scratch,
 ) -> None:
-    for word in range(tables.shape[0]):
+    for word in range(len(tried.done)):
         words[len(words) - 1] = word
         # One kernel or the other, by the type of `visits`.
         counters = None if visits is None else visits[word]
-        done[word] = sweep_chains(
+        tried.done[word] = sweep_chains(
             seeds,
-            tables[word],
-            states[word],
-            keys,
-            entries,
-            prior,
-            rules,
-            targets,
-            sweeps,
-            chain_rows,
-            limit,
+            tried.rows[word],
+            tried.states[word],
+            tables.keys,
+            tables.entries,
+            tables.prior,
+            tables.rules,
+            tables.targets,
+            tables.sweeps,
+            tables.chain_rows,
+            tables.limit,
             counters,
             0,
             words,

@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.noise import add_noise, choose
-from pegsynth.privacy import AgreementCounts, CategoriesFound, Selection
+from pegsynth.privacy import CategoriesFound, Selection
 from pegsynth.privacy.noise_events import Noisy
 from pegsynth.random import RandomStream, Words
 
 _Held = TypeVar("_Held")
-NoiseEvent = Noisy | AgreementCounts | CategoriesFound
+NoiseEvent = Noisy | CategoriesFound
 
 
 class AnsweringStream(RandomStream, ABC):
@@ -48,7 +48,7 @@ def noisy(counts: Int64, event: NoiseEvent, stream: RandomStream, *, threads: in
     """Return counts with the noise of an event that was paid for (R11)."""
     if isinstance(stream, AnsweringStream):
         return stream.noisy(counts, event)
-    own = event.noise if isinstance(event, AgreementCounts | CategoriesFound) else event
+    own = event.noise if isinstance(event, CategoriesFound) else event
     return add_noise(counts, own, stream, threads=threads)
 
 

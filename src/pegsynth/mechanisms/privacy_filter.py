@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from typing import TypeAlias, TypeVar
@@ -37,7 +36,6 @@ from pegsynth.privacy import (
     Selection,
     Unspent,
 )
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant
 from pegsynth.privacy.noise_events import (
     residual_absolute_sum,
     residual_squared_length,
@@ -127,7 +125,6 @@ class PrivacyFilter:
         # Prices are rounded up in the last of many digits; the slack keeps them inside.
         self._left = allowance.amount * (1 - _SLACK)
         self._kept_back = allowance.amount - self._left if rest else Fraction(0)
-        self._accountant = PureAccountant() if self.route == "pure" else ZCDPAccountant()
         self._unit = rows_per_unit
         self._stream = stream
         self._words = stream.substream()
@@ -224,11 +221,11 @@ class PrivacyFilter:
         }
         if self.route == "pure":
             scale = self._unit * largest_sum / amount
-            event = NoisySums.of("discrete-laplace", scale, **about)
+            event = NoisySums.laplace(scale, **about)
             deviation = math.sqrt(2.0) * scale
         else:
             deviation = self._unit * math.sqrt(largest_square / (2.0 * amount))
-            event = NoisySums.of("discrete-gaussian", deviation, **about)
+            event = NoisySums.gaussian(deviation, **about)
         self._pay(event)
         return self._noisy(sums, event), deviation
 
@@ -337,9 +334,8 @@ class PrivacyFilter:
         return answers.chosen(scores, event, self._stream, self._words)
 
     def _pay(self, event: Event) -> None:
-        price = self._accountant.price(event, rows_per_unit=self._unit)
-        cost = Fraction(price if price is not None else Decimal("Infinity"))
-        if cost > self._left:
+        price = event.price(self.route, rows_per_unit=self._unit)
+        if price is None or Fraction(price) > self._left:
             raise BudgetError("a part of the release would cost more than what is left of epsilon")
-        self._left -= cost
+        self._left -= Fraction(price)
         self._events.append(event)

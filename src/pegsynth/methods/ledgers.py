@@ -79,7 +79,7 @@ def _recodings(schema: Schema) -> Iterator[Assumption]:
         yield assumptions.public_recodings(recoded)
     described = named(c.name for c in schema.columns if c.label_of is not None)
     if described:
-        yield assumptions.public_descriptions(described)
+        yield assumptions.of_features("public-descriptions", described)
 
 
 def _order(schema: Schema) -> Iterator[Assumption]:
@@ -88,7 +88,7 @@ def _order(schema: Schema) -> Iterator[Assumption]:
     gaps = {panel.at(panel.time, position) for position in panel.positions[1:]} if panel else set()
     counted = named(f.name for f in schema.features if f.after is not None and f.name not in gaps)
     if counted:
-        yield assumptions.dates_in_order(counted)
+        yield assumptions.of_features("dates-in-order", counted)
 
 
 def _unit(schema: Schema) -> Iterator[Assumption]:
@@ -131,7 +131,7 @@ def of_structure(schema: Schema, plan: Plan) -> tuple[Assumption, ...]:
 def of_shares(schema: Schema) -> tuple[Assumption, ...]:
     """Return the public shares of features, for a method that looks at them."""
     stated = named(feature.name for feature in schema.features if feature.shares)
-    return (assumptions.public_shares(stated),) if stated else ()
+    return (assumptions.of_features("public-shares", stated),) if stated else ()
 
 
 def of_parents(schema: Schema, options: MethodOptions) -> tuple[Assumption, ...]:
@@ -139,7 +139,9 @@ def of_parents(schema: Schema, options: MethodOptions) -> tuple[Assumption, ...]
     drawn = set(drawn_features(schema, options)) & set(detail_features(schema))
     if not drawn:
         return ()
-    return (assumptions.public_parents(named(schema.names[i] for i in sorted(drawn))),)
+    return (
+        assumptions.of_features("public-parents", named(schema.names[i] for i in sorted(drawn))),
+    )
 
 
 def _rules(schema: Schema) -> Iterator[Assumption]:
@@ -163,7 +165,7 @@ def _diversity(schema: Schema, plan: Plan) -> Iterator[Assumption]:
 def of_choices(plan: Plan) -> Iterator[Assumption]:
     """Yield what the user chose for this run."""
     if given := given_values(plan.options):
-        yield assumptions.given_values(named(name for name, _ in given))
+        yield assumptions.of_features("given-values", named(name for name, _ in given))
     stated: Parameters = {"method": plan.method, "datasets": plan.options.datasets}
     if plan.options.rows is not None:
         stated["rows"] = plan.options.rows

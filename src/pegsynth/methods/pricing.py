@@ -30,7 +30,7 @@ from pegsynth.privacy import (
     calibrate,
     stated_alpha,
 )
-from pegsynth.privacy.budget import Route
+from pegsynth.privacy.conversion import Route
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 from pegsynth.privacy.draw_events import DETAILS, DRAWS
 

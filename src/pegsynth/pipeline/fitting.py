@@ -27,7 +27,7 @@ from pegsynth.methods.ledgers import schema_ledger, selection_ledger
 from pegsynth.methods.pricing import rows_of_a_unit
 from pegsynth.pipeline.settling import Settled, check_one_pass
 from pegsynth.privacy import Event, Ledger, Unspent
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, total
+from pegsynth.privacy.recorded import total
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -181,8 +181,7 @@ def _left_over(plan: Plan, schema: Schema) -> tuple[Event, ...]:
     if plan.budget.paid is None:
         return ()
     rest = plan.budget.whole(plan.budget.paid.route)
-    accountant = PureAccountant() if rest.route == "pure" else ZCDPAccountant()
-    cost = total(accountant, plan.events, rows_per_unit=rows_of_a_unit(schema))
+    cost = total(rest.route, plan.events, rows_per_unit=rows_of_a_unit(schema))
     left = Fraction(0) if cost is None else rest.amount - Fraction(cost)
     return (Unspent.of(left, route=rest.route),) if left > 0 else ()
 

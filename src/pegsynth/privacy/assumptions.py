@@ -7,7 +7,7 @@ in words so that the person who declared them can be asked.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -71,17 +71,14 @@ def reviewed_schema(
         )
     if drafted_rules:
         text += "; the schema marks rules that were first suggested by a table"
-    parameters: Parameters = {}
-    if drafted_rules:
-        parameters["drafted_rules"] = list(drafted_rules)
-    if drafted_from_data:
-        parameters["drafted_from_data"] = list(drafted_from_data)
-    if categories:
-        parameters["categories"] = list(categories)
-    if edges:
-        parameters["edges"] = list(edges)
-    if bounds:
-        parameters["bounds"] = list(bounds)
+    lists = {
+        "drafted_rules": drafted_rules,
+        "drafted_from_data": drafted_from_data,
+        "categories": categories,
+        "edges": edges,
+        "bounds": bounds,
+    }
+    parameters: Parameters = {name: list(names) for name, names in lists.items() if names}
     if rows_per_unit:
         parameters["rows_per_unit"] = rows_per_unit
     return Assumption(code="reviewed-schema", text=text, parameters=parameters)
@@ -107,15 +104,26 @@ def unlisted_values(*, refused: Sequence[str], category: Sequence[str]) -> Assum
     return Assumption(code="unlisted-values", text="; ".join(parts), parameters=parameters)
 
 
-def dates_in_order(names: Sequence[str]) -> Assumption:
-    """Record which dates were read as differences from others of their row (R30)."""
-    return Assumption(
-        code="dates-in-order",
-        text="a date that is counted from another of its row counts as the same moment where it "
-        "is before it, and as missing where the other is not known; which dates are so was stated "
-        f"in the schema ({', '.join(names)})",
-        parameters={"features": list(names)},
-    )
+_OF_FEATURES: Final[Mapping[str, str]] = {
+    "dates-in-order": "a date that is counted from another of its row counts as the same moment "
+    "where it is before it, and as missing where the other is not known; which dates are so was "
+    "stated in the schema",
+    "public-shares": "the shares that the schema states for some features are public and do not "
+    "depend on the original table",
+    "public-descriptions": "the texts that some columns have for the codes of others are public; "
+    "the columns themselves were not read",
+    "public-parents": "which feature is a detail of which was stated in the schema without looking "
+    "at the data",
+    "given-values": "the values that some features are kept at in every row were chosen without "
+    "looking at the original table",
+}
+"""Declarations about some features, by code; R30 rests on the first of them."""
+
+
+def of_features(code: str, names: Sequence[str]) -> Assumption:
+    """Record one of the declarations about some features."""
+    text = f"{_OF_FEATURES[code]} ({', '.join(names)})"
+    return Assumption(code=code, text=text, parameters={"features": list(names)})
 
 
 def unit_column(name: str, *, rows_per_unit: int) -> Assumption:
@@ -165,16 +173,6 @@ def rows_in(count: int) -> Assumption:
     )
 
 
-def public_shares(names: Sequence[str]) -> Assumption:
-    """Record that the schema states shares of categories, which were then not measured."""
-    return Assumption(
-        code="public-shares",
-        text="the shares that the schema states for some features are public and do not depend on "
-        f"the original table ({', '.join(names)})",
-        parameters={"features": list(names)},
-    )
-
-
 def public_recodings(rules: Mapping[str, str]) -> Assumption:
     """Record by which public rules values were recoded, row by row, before counting (R31)."""
     stated = "; ".join(f"{name}: {rule}" for name, rule in rules.items())
@@ -183,16 +181,6 @@ def public_recodings(rules: Mapping[str, str]) -> Assumption:
         text="values were recoded row by row before counting, by rules that are public and do not "
         f"depend on the original table ({stated})",
         parameters={"features": list(rules), "rules": list(rules.values())},
-    )
-
-
-def public_descriptions(features: Sequence[str]) -> Assumption:
-    """Record which columns were written from the codes of others, by public texts."""
-    return Assumption(
-        code="public-descriptions",
-        text="the texts that some columns have for the codes of others are public; the columns "
-        f"themselves were not read ({', '.join(features)})",
-        parameters={"features": list(features)},
     )
 
 
@@ -220,16 +208,6 @@ def feature_order() -> Assumption:
         code="feature-order",
         text="head features follow the order of the features in the schema, which was chosen "
         "without looking at the data",
-    )
-
-
-def public_parents(features: Sequence[str]) -> Assumption:
-    """Record that the schema says which features are details of others."""
-    return Assumption(
-        code="public-parents",
-        text="which feature is a detail of which was stated in the schema without looking at the "
-        f"data ({', '.join(features)})",
-        parameters={"features": list(features)},
     )
 
 
@@ -265,16 +243,6 @@ def public_diversity(levels: Mapping[str, float]) -> Assumption:
         text=f"which features are made l-diverse, and their l, was stated without looking at the "
         f"data ({stated})",
         parameters={"features": list(levels), "l": figures},
-    )
-
-
-def given_values(features: Sequence[str]) -> Assumption:
-    """Record that some features were kept at stated values (``--where``)."""
-    return Assumption(
-        code="given-values",
-        text="the values that some features are kept at in every row were chosen without looking "
-        f"at the original table ({', '.join(features)})",
-        parameters={"features": list(features)},
     )
 
 

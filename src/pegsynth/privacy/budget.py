@@ -14,10 +14,9 @@ from fractions import Fraction
 from typing import Literal, TypeAlias
 
 from pegsynth.errors import BudgetError
-from pegsynth.privacy.conversion import check_delta, check_epsilon, rho_at
+from pegsynth.privacy.conversion import Route, check_delta, check_epsilon, rho_at
 from pegsynth.privacy.rounding import float_down, fraction_down
 
-Route: TypeAlias = Literal["pure", "zcdp"]
 BudgetKind: TypeAlias = Literal["total", "per-row", "l-diversity", "alpha"]
 
 _KINDS: dict[str, BudgetKind] = {

@@ -1,6 +1,4 @@
-"""The public structure of a release, before its alpha is known.
-
-The smallest exact alpha that a budget allows.
+"""The public structure of a release, and the smallest exact alpha that a budget allows it.
 
 alpha = p/s with integers p and s (R15). The price of a draw falls as p grows, so the
 smallest p within an allowance is found by bisection on the very prices that the ledger
@@ -18,34 +16,17 @@ from fractions import Fraction
 from typing import Any, Final, Literal, TypeAlias
 
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.privacy.accountant import PureAccountant, ZCDPAccountant, draw_price
-from pegsynth.privacy.budget import Allowance, Route
-from pegsynth.privacy.conversion import check_epsilon
-from pegsynth.privacy.draw_events import (
-    BlockDraws,
-    CappedDraws,
-    ContingencyDraws,
-    Draws,
-    ImputationDraws,
-    MarginalDraws,
-    PegsDraws,
-    UrnDraws,
-)
+from pegsynth.privacy.budget import Allowance
+from pegsynth.privacy.conversion import Route, check_epsilon
+from pegsynth.privacy.draw_events import DRAWS, Draws, UrnDraws, draw_price
 from pegsynth.privacy.rounding import fraction_down
 
 DrawMethod: TypeAlias = Literal[
     "pegs", "pegs-rs", "pegs-capped", "urn", "pmi", "contingency", "marginal"
 ]
 
-_EVENTS: Final[Mapping[str, tuple[type[Draws], tuple[str, ...]]]] = {
-    "pegs": (PegsDraws, ("sweeps",)),
-    "pegs-rs": (BlockDraws, ("sweeps", "block_size")),
-    "pegs-capped": (CappedDraws, ("sweeps", "visits", "hashings", "chains")),
-    "urn": (UrnDraws, ("visits", "urns", "restricted")),
-    "pmi": (ImputationDraws, ("sweeps",)),
-    "contingency": (ContingencyDraws, ()),
-    "marginal": (MarginalDraws, ()),
-}
+_KINDS: Final[Mapping[str, type[Draws]]] = {str(kind.__struct_config__.tag): kind for kind in DRAWS}
+"""The events of draws by their kind."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +63,11 @@ class Structure:
 
     def event(self, alpha_numerator: int, alpha_denominator: int) -> Draws:
         """Return the event that a release of this shape records, at a given alpha."""
-        if self.method not in _EVENTS:
+        kind = _KINDS.get(self.method)
+        if kind is None:
             raise ParameterError(f"method {self.method!r} has no draws to calibrate")
-        kind, further = _EVENTS[self.method]
         fields: dict[str, Any] = {
-            name: getattr(self, name) for name in ("features", "rows", "datasets", *further)
+            name: getattr(self, name) for name in kind.__struct_fields__ if hasattr(self, name)
         }
         missing = [name for name, value in fields.items() if value is None]
         if missing:
@@ -171,12 +152,10 @@ def calibrate(
 ) -> Calibration:
     """Find the smallest alpha of a release whose draws stay within `allowance`."""
     _check_at_least_one(rows_per_unit=rows_per_unit, scale=scale, categories=categories)
-    accountant = PureAccountant() if allowance.route == "pure" else ZCDPAccountant()
     allowed = fraction_down(allowance.amount)
 
     def affordable(numerator: int) -> bool:
-        event = shape.event(numerator, scale)
-        price = accountant.price(event, rows_per_unit=rows_per_unit)
+        price = shape.event(numerator, scale).price(allowance.route, rows_per_unit=rows_per_unit)
         return price is not None and price <= allowed
 
     guess = _guess(_draw_allowance(shape, allowance, rows_per_unit), scale)

@@ -14,9 +14,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from typing import Literal, TypeAlias
 
 from pegsynth.errors import BudgetError
 from pegsynth.privacy.rounding import float_down, float_up
+
+Route: TypeAlias = Literal["pure", "zcdp"]
+"""The currency of a price: an epsilon, or a rho."""
 
 _EXACT = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
 _SLACK = Decimal("1e-45")

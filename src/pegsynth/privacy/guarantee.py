@@ -1,9 +1,15 @@
-"""The one claim that a list of events supports.
+"""The one claim that a list of events supports, and what whole runs on one table cost.
 
 Goes in: events and the stated delta. Comes out: a `Guarantee`, and a line for every event
 that no result covers. Without a delta the claim is pure; with one it is approximate, at
 the smaller of the pure epsilon and the epsilon of the summed rho (R6), which is converted at
-what private categories leave of the delta (R29). Several runs add up as wholes (`runs`).
+what private categories leave of the delta (R29).
+
+The ledger of several runs marks where each of them begins, and runs add up one by one (R6, R12,
+R29). A run within one epsilon counts as a single item of that epsilon, and so of epsilon^2/2 in
+rho: on another path it might have spent all of it at once, so neither its parts nor what it left
+unspent may be converted one by one. Only where all amounts were settled before any output was
+seen do the parts keep their own rho.
 """
 
 from __future__ import annotations
@@ -11,42 +17,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from pegsynth.privacy.accountant import PureAccountant, draw_price, total
 from pegsynth.privacy.conversion import epsilon_at
-from pegsynth.privacy.draw_events import (
-    DETAILS,
-    DRAWS,
-    BlockDraws,
-    ContingencyDraws,
-    Draws,
-    ImputationDraws,
-    MarginalDraws,
-    PegsDraws,
-)
-from pegsynth.privacy.events import (
-    CategoriesFound,
-    Diversity,
-    Event,
-    NotPrivate,
-    PooledRows,
-    UnitBound,
-    UnknownEvent,
-    Unspent,
-)
-from pegsynth.privacy.noise_events import AgreementCounts, NoisyCounts, NoisyResiduals, NoisySums
-from pegsynth.privacy.rounding import (
-    float_down,
-    float_up,
-    fraction_down,
-    product_up,
-    ratio_up,
-    sum_up,
-)
-from pegsynth.privacy.runs import RunPrice, all_delta_taken, parts_added, runs_of, whole_run
+from pegsynth.privacy.draw_events import DETAILS, DRAWS, Draws
+from pegsynth.privacy.events import Diversity, Event, RunBegins, UnitBound
+from pegsynth.privacy.recorded import HALF, Claim, delta_taken, total
+from pegsynth.privacy.rounding import float_down, float_up, fraction_down, product_up, sum_up
 
 if TYPE_CHECKING:
     import polars as pl
@@ -99,22 +78,88 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return guarantee_card(self)
 
 
+class RunPrice(NamedTuple):
+    """What a run costs, rounded up.
+
+    Parameters
+    ----------
+    pure, rho
+        Its epsilon and its rho; None where it has none.
+    delta_taken
+        The delta' of private categories (R29).
+    """
+
+    pure: Decimal | None
+    rho: Decimal | None
+    delta_taken: Decimal
+
+
+def runs_of(events: Sequence[Event]) -> list[Sequence[Event]]:
+    """Cut events where a run begins; those of one run come back whole."""
+    starts = [place for place, event in enumerate(events) if isinstance(event, RunBegins) and place]
+    return [events[a:b] for a, b in zip([0, *starts], [*starts, len(events)], strict=True)]
+
+
+def bound_of(run: Sequence[Event]) -> int:
+    """Return the most rows of a unit in a run (R12)."""
+    return max((event.rows_per_unit for event in run if isinstance(event, UnitBound)), default=1)
+
+
+def all_delta_taken(events: Sequence[Event]) -> Decimal:
+    """Add the delta' of every run (R29)."""
+    return sum_up(delta_taken(run, rows_per_unit=bound_of(run)) for run in runs_of(events))
+
+
+def parts_added(run: Sequence[Event]) -> RunPrice:
+    """Add up the parts of a run."""
+    unit = bound_of(run)
+    return RunPrice(
+        total("pure", run, rows_per_unit=unit),
+        total("zcdp", run, rows_per_unit=unit),
+        delta_taken(run, rows_per_unit=unit),
+    )
+
+
+def whole_run(run: Sequence[Event], *, delta: float) -> RunPrice:
+    """Price a run as one of several on the table.
+
+    Parameters
+    ----------
+    delta
+        What it stated; 0 for a pure one. What stands where it begins counts more.
+    """
+    stated = run[0].delta if run and isinstance(run[0], RunBegins) else delta
+    price = parts_added(run)
+    if price.pure is None:
+        return price
+    at_once = product_up(HALF, price.pure, price.pure)
+    if price.rho is None or not (stated or all(event.price_is_settled for event in run)):
+        # It may have been a filter of epsilon: what its parts come to in rho depends on the path.
+        return price._replace(rho=at_once)
+    return price._replace(rho=min(price.rho, at_once))
+
+
 def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:
     """Work out the claim that `events` support at the stated `delta`."""
-    bounds = [event.rows_per_unit for event in events if isinstance(event, UnitBound)]
-    rows_per_unit = max(bounds, default=1)
-    unit: Literal["row", "unit"] = "unit" if bounds else "row"
-    smallest_l = min((event.l for event in events if isinstance(event, Diversity)), default=None)
+    bounded = any(isinstance(event, UnitBound) for event in events)
+    unit: Literal["row", "unit"] = "unit" if bounded else "row"
+    rows_per_unit = bound_of(events)
     kind = _kind(events, delta)
     if kind in ("none", "l-diversity"):
+        levels = [event.l for event in events if isinstance(event, Diversity)]
         return Guarantee(
             kind=kind,
             delta=delta,
             unit=unit,
             rows_per_unit=rows_per_unit,
-            l=smallest_l if kind == "l-diversity" else None,
+            l=min(levels) if kind == "l-diversity" else None,
         )
-    prices = _prices(events, delta)
+    runs = runs_of(events)
+    prices = (
+        [parts_added(events)]
+        if len(runs) == 1
+        else [whole_run(run, delta=delta or 0.0) for run in runs]
+    )
     pure = _added([price.pure for price in prices])
     rho = _added([price.rho for price in prices])
     return Guarantee(
@@ -128,14 +173,6 @@ def guarantee_of(events: Sequence[Event], *, delta: float | None) -> Guarantee:
     )
 
 
-def _prices(events: Sequence[Event], delta: float | None) -> list[RunPrice]:
-    """Price every run; one that stands alone is what its parts add up to."""
-    runs = runs_of(events)
-    if len(runs) == 1:
-        return [parts_added(runs[0])]
-    return [whole_run(run, delta=delta or 0.0) for run in runs]
-
-
 def _added(prices: Sequence[Decimal | None]) -> Decimal | None:
     known = [price for price in prices if price is not None]
     return sum_up(known) if len(known) == len(prices) else None
@@ -144,7 +181,7 @@ def _added(prices: Sequence[Decimal | None]) -> Decimal | None:
 def not_covered(events: Sequence[Event], *, delta: float | None) -> tuple[str, ...]:
     """One line for each event that no result covers: which it is, and why."""
     return tuple(
-        f"event {place + 1} ({_name(events[place])}): {reason}"
+        f"event {place + 1} ({events[place].name}): {reason}"
         for place, reason in uncovered_places(events, delta=delta).items()
     )
 
@@ -153,9 +190,9 @@ def uncovered_places(events: Sequence[Event], *, delta: float | None) -> dict[in
     """Return where the events stand that no result covers, and why each is not covered."""
     left = delta_left(events, delta)
     reasons = (
-        _why_not_covered(event, delta, pure=pure, left=left)
+        event.why_not_covered(claim)
         for run in runs_of(events)
-        for pure in (_has_pure_price(run),)
+        for claim in (Claim(delta, left, total("pure", run) is not None),)
         for event in run
     )
     return {place: reason for place, reason in enumerate(reasons) if reason}
@@ -171,9 +208,8 @@ def epsilon_per_row(events: Sequence[Event]) -> float | None:
         or len({_size(each) for each in draws}) > 1
     ):
         return None
-    prices = [_price_per_row(each) for each in draws]
-    known = [price for price in prices if price is not None]
-    return float_up(sum_up(known)) if len(known) == len(prices) else None
+    price = _added([each.price_per_row() for each in draws])
+    return None if price is None else float_up(price)
 
 
 def _size(event: Draws) -> tuple[object, ...]:
@@ -182,21 +218,8 @@ def _size(event: Draws) -> tuple[object, ...]:
     return type(event), *sizes
 
 
-def _price_per_row(event: Draws) -> Decimal | None:
-    eta = draw_price(event.alpha_numerator, event.alpha_denominator)
-    match event:
-        case PegsDraws() | ImputationDraws() | ContingencyDraws() | MarginalDraws():
-            return product_up(event.draws_per_row, eta)
-        case BlockDraws():
-            # R4: a block of B rows costs M eta, so one row counts for M eta / B.
-            return product_up(ratio_up(event.features, event.block_size), eta)
-        case _:
-            return None
-
-
 def _kind(events: Sequence[Event], delta: float | None) -> GuaranteeKind:
-    places = uncovered_places(events, delta=delta)
-    failing = [events[place] for place in places]
+    failing = [events[place] for place in uncovered_places(events, delta=delta)]
     if not failing:
         return "pure" if delta is None else "approximate"
     # R7: l-diversity of true counts stands alone, beside nothing that is not covered.
@@ -210,7 +233,7 @@ def delta_left(events: Sequence[Event], delta: float | None) -> float | None:
     """
     if delta is None:
         return None
-    taken = sum_up(all_delta_taken(events))
+    taken = all_delta_taken(events)
     if not taken:
         return delta
     left = float_down(fraction_down(Fraction(delta) - Fraction(taken)))
@@ -222,76 +245,3 @@ def _epsilon(pure: Decimal | None, rho: Decimal | None, delta: float | None) -> 
     if delta is not None and rho is not None:
         candidates.append(epsilon_at(rho, delta=delta))  # R6
     return min(candidates, default=None)
-
-
-def _has_pure_price(events: Sequence[Event]) -> bool:
-    return total(PureAccountant(), events) is not None
-
-
-def _why_not_covered(
-    event: Event, delta: float | None, *, pure: bool, left: float | None
-) -> str | None:
-    if isinstance(event, PooledRows):
-        event = event.step
-    match event:
-        case NotPrivate():
-            return event.text
-        case UnknownEvent():
-            return "this version does not know such an event, so it counts as not private"
-        case Diversity():
-            return (
-                "virtual rows were chosen entry by entry from the data to reach l-diversity, "
-                "which is not differential privacy"
-            )
-        case (
-            NoisyCounts(mechanism="discrete-gaussian")
-            | AgreementCounts(mechanism="discrete-gaussian")
-            | NoisyResiduals(mechanism="discrete-gaussian")
-            | NoisySums(mechanism="discrete-gaussian")
-        ) if delta is None:
-            return "Gaussian noise has no pure guarantee; state a delta"
-        case CategoriesFound() | Unspent():
-            return _why_amount_fails(event, delta, pure=pure, left=left)
-        case _:
-            return None
-
-
-def _why_amount_fails(
-    event: CategoriesFound | Unspent, delta: float | None, *, pure: bool, left: float | None
-) -> str | None:
-    if isinstance(event, Unspent):
-        return _why_unspent_fails(event, delta, pure=pure)
-    if left is not None:
-        return None
-    if delta is None:
-        return "categories that were found by noisy counts have no pure guarantee; state a delta"
-    return (
-        "the chances of finding a category that only one unit has add up to no less than the "
-        "stated delta; state a larger one"
-    )
-
-
-def _why_unspent_fails(event: Unspent, delta: float | None, *, pure: bool) -> str | None:
-    if event.route == "zcdp" and delta is None:
-        return "an amount of rho was left over, which is no pure guarantee; state a delta"
-    if event.route == "pure" and delta is not None and not pure:
-        return (
-            "an amount of epsilon was left over, which does not add up with parts that have no "
-            "pure price; report the runs one by one"
-        )
-    return None
-
-
-def _name(event: Event) -> str:
-    if isinstance(event, UnknownEvent):
-        return event.kind
-    tag = str(event.__struct_config__.tag)
-    match event:
-        case NotPrivate():
-            return event.code
-        case NoisyCounts() | NoisyResiduals() | NoisySums():
-            return f"{tag}, {event.purpose}"
-        case PooledRows():
-            return f"{tag}, {_name(event.step)}"
-        case _:
-            return tag

@@ -16,10 +16,15 @@ from pegsynth.errors import ParameterError
 from pegsynth.privacy.assumptions import Assumption
 from pegsynth.privacy.conversion import check_delta
 from pegsynth.privacy.events import Diversity, Event, NotPrivate, RunBegins, UnitBound
-from pegsynth.privacy.guarantee import Guarantee, delta_left, guarantee_of, not_covered
+from pegsynth.privacy.guarantee import (
+    Guarantee,
+    all_delta_taken,
+    delta_left,
+    guarantee_of,
+    not_covered,
+)
 from pegsynth.privacy.program import Program
 from pegsynth.privacy.rounding import float_up, sum_up
-from pegsynth.privacy.runs import all_delta_taken
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,7 +124,7 @@ class Ledger:
 
     def explain(self) -> str:
         """Say in one sentence for each event what was read, what it cost and what it means."""
-        from pegsynth.privacy.explanation import explanation
+        from pegsynth.privacy.statement import explanation
 
         return explanation(self)
 
@@ -203,7 +208,7 @@ def _once(items: Iterable[_Kept]) -> tuple[_Kept, ...]:
 def _delta_together(ledgers: Sequence[Ledger], events: Sequence[Event]) -> float:
     """Return the delta of several runs together: with private categories it grows (R29)."""
     largest = max(ledger.delta for ledger in ledgers)
-    taken = sum_up(all_delta_taken(events))
+    taken = all_delta_taken(events)
     if not taken or not largest:
         return largest
     left = max(delta_left(ledger.events, ledger.delta or None) or 0.0 for ledger in ledgers)

@@ -13,16 +13,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import msgspec
 
-from pegsynth.privacy.explanation import Explained, explained, kind_of
+from pegsynth.privacy.events import PooledRows
 from pegsynth.privacy.ledger import LARGEST_USUAL_DELTA
 from pegsynth.privacy.rounding import display_up
-from pegsynth.privacy.statement import WEAK_EPSILON
+from pegsynth.privacy.statement import WEAK_EPSILON, explained
 from pegsynth.views import Picture, card, table
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from pegsynth.privacy.events import Event
     from pegsynth.privacy.guarantee import Guarantee
     from pegsynth.privacy.ledger import Ledger
 
@@ -70,7 +69,7 @@ def ledger_picture(ledger: Ledger) -> Picture:
     for event, line in zip(ledger.events, lines, strict=True):
         price = line.epsilon if pure else line.rho
         if price:
-            name = _name(event)
+            name = event.kind if isinstance(event, PooledRows) else event.name
             prices[name] = prices.get(name, 0.0) + price
     whole = sum(prices.values())
     currency = "epsilon" if pure else "rho"
@@ -84,7 +83,7 @@ def ledger_picture(ledger: Ledger) -> Picture:
 def ledger_card(ledger: Ledger) -> str:
     """Return the promise in a line, and the events with their prices."""
     rows = [
-        (place, line.kind, _price(line.epsilon), _price(line.rho), _covered(line))
+        (place, line.kind, _price(line.epsilon), _price(line.rho), "yes" if line.covered else "NO")
         for place, line in enumerate(explained(ledger), start=1)
     ]
     claim = ledger.statement().split("\n", maxsplit=1)[0]
@@ -124,17 +123,8 @@ def guarantee_card(guarantee: Guarantee) -> str:
     return card(f"Promised: {promise(guarantee)}", table=table(("part", "value"), rows))
 
 
-def _name(event: Event) -> str:
-    purpose = getattr(event, "purpose", "")
-    return f"{kind_of(event)}, {purpose}" if purpose else kind_of(event)
-
-
 def _price(price: float | None) -> str:
     return "" if price is None else display_up(price)
-
-
-def _covered(line: Explained) -> str:
-    return "yes" if line.covered else "NO"
 
 
 def _shown(value: Any) -> str:

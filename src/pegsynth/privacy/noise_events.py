@@ -6,19 +6,97 @@ The event of a question that the original answered about a release (R32).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, get_args
 
 import msgspec
 
 from pegsynth.errors import ParameterError
-from pegsynth.privacy.draw_events import Recorded, checked_integer
+from pegsynth.privacy.conversion import Route
+from pegsynth.privacy.recorded import (
+    HALF,
+    Claim,
+    Recorded,
+    checked_integer,
+    exact_fraction,
+    freeze,
+    names_in_words,
+    one_line,
+)
+from pegsynth.privacy.rounding import product_up, ratio_up
 
 NoiseMechanism: TypeAlias = Literal["discrete-laplace", "discrete-gaussian"]
 
 
-class NoisyCounts(Recorded, frozen=True, kw_only=True, tag="noisy-counts"):
+class Noisy(Recorded, frozen=True, kw_only=True):
+    """Integer noise of one size on numbers that one row moves by a public amount."""
+
+    if TYPE_CHECKING:
+        # Each kind declares these fields itself: they stand in a place of its own in a ledger.
+        mechanism: NoiseMechanism
+        scale_numerator: int
+        scale_denominator: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        freeze(self, *({"features", "levels", "terms"} & set(self.__struct_fields__)))
+        if self.mechanism not in get_args(NoiseMechanism):
+            raise ParameterError(f"{type(self).__name__}: unknown mechanism {self.mechanism!r}")
+
+    @classmethod
+    def laplace(cls, scale: Fraction | float, **about: Any) -> Self:
+        """Record discrete Laplace noise of scale b; `about` are the fields that say on what."""
+        return cls._exact("discrete-laplace", exact_fraction(scale), about)
+
+    @classmethod
+    def gaussian(cls, standard_deviation: Fraction | float, **about: Any) -> Self:
+        """Record discrete Gaussian noise of parameter sigma; `about` as in `laplace`."""
+        return cls._exact("discrete-gaussian", exact_fraction(standard_deviation) ** 2, about)
+
+    @classmethod
+    def _exact(cls, mechanism: NoiseMechanism, scale: Fraction, about: dict[str, Any]) -> Self:
+        return cls(
+            mechanism=mechanism,
+            scale_numerator=scale.numerator,
+            scale_denominator=scale.denominator,
+            **about,
+        )
+
+    @property
+    def moves(self) -> tuple[int, int]:
+        """By how much one row moves the numbers at most: in all, and their squares in all."""
+        raise NotImplementedError
+
+    @property
+    def in_words(self) -> str:
+        """The noise in words."""
+        scale = Fraction(self.scale_numerator, self.scale_denominator)
+        if self.mechanism == "discrete-laplace":
+            return f"discrete Laplace noise of scale {float(scale):.6g}"
+        return f"discrete Gaussian noise of variance {float(scale):.6g}"
+
+    def price_of_row(self, route: Route) -> Decimal | None:
+        """Charge what one row moves against the size of the noise (R10, R11, R26, R27)."""
+        absolute, square = self.moves
+        inverse = ratio_up(self.scale_denominator, self.scale_numerator)
+        if self.mechanism == "discrete-gaussian":
+            # R6: Gaussian noise has no pure guarantee. R11: moved^2/(2 sigma^2).
+            return None if route == "pure" else product_up(HALF, square, inverse)
+        if route == "pure":
+            # R10, R11: Laplace noise of scale b costs moved/b.
+            return ratio_up(absolute * self.scale_denominator, self.scale_numerator)
+        return product_up(HALF, square, inverse, inverse)  # moved^2/(2 b^2)
+
+    def why_not_covered(self, claim: Claim) -> str | None:
+        """Say that Gaussian noise needs a delta, where none is stated."""
+        if self.mechanism == "discrete-gaussian" and claim.delta is None:
+            return "Gaussian noise has no pure guarantee; state a delta"
+        return None
+
+
+class NoisyCounts(Noisy, frozen=True, kw_only=True, tag="noisy-counts"):
     """Integer noise on every cell of a public key space, zeros included (R10, R11).
 
     Parameters
@@ -52,47 +130,31 @@ class NoisyCounts(Recorded, frozen=True, kw_only=True, tag="noisy-counts"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        freeze(self, "features", "levels")
-        if self.mechanism not in get_args(NoiseMechanism):
-            raise ParameterError(f"NoisyCounts: unknown mechanism {self.mechanism!r}")
         if self.levels and len(self.levels) != len(self.features):
             raise ParameterError("NoisyCounts: levels must have one figure for each feature")
-        levels = tuple(checked_integer("NoisyCounts", "levels", count) for count in self.levels)
-        msgspec.structs.force_setattr(self, "levels", levels)
+        _check_levels(self)
 
-    @classmethod
-    def laplace(cls, scale: Fraction | float, *, cells: int, purpose: str, **about: Any) -> Self:
-        """Record discrete Laplace noise of scale b; `about` are the fields that say on what."""
-        return cls._exact("discrete-laplace", exact_fraction(scale), cells, purpose, about)
+    @property
+    def moves(self) -> tuple[int, int]:
+        """One row moves so many counts by 1 (R10, R11)."""
+        return self.cells, self.cells
 
-    @classmethod
-    def gaussian(
-        cls, standard_deviation: Fraction | float, *, cells: int, purpose: str, **about: Any
-    ) -> Self:
-        """Record discrete Gaussian noise of parameter sigma; `about` as in `laplace`."""
-        variance = exact_fraction(standard_deviation) ** 2
-        return cls._exact("discrete-gaussian", variance, cells, purpose, about)
-
-    @classmethod
-    def _exact(
-        cls,
-        mechanism: NoiseMechanism,
-        scale: Fraction,
-        cells: int,
-        purpose: str,
-        about: Mapping[str, Any],
-    ) -> Self:
-        return cls(
-            mechanism=mechanism,
-            purpose=purpose,
-            scale_numerator=scale.numerator,
-            scale_denominator=scale.denominator,
-            cells=cells,
-            **about,
+    def described(self) -> tuple[str, str]:
+        """Return what was counted, and what that means."""
+        what = f"({one_line(self.purpose)})"
+        if self.features:
+            what = f"by {names_in_words(self.features)}"
+        cells = "" if self.table_cells is None else f", all {self.table_cells:,} of them"
+        touched = "1 count" if self.cells == 1 else f"{self.cells} counts"
+        return (
+            f"Rows were counted {what} and {self.in_words} was added to every count{cells}"
+            f"{self.labelled}",
+            f"one row changes {touched}, and the noise hides which table gave them, so the noisy "
+            "counts may be used again at no further cost",
         )
 
 
-class NoisyResiduals(Recorded, frozen=True, kw_only=True, tag="noisy-residuals"):
+class NoisyResiduals(Noisy, frozen=True, kw_only=True, tag="noisy-residuals"):
     """Integer noise on every cell of a table's residual: what its margins do not tell (R27).
 
     The residual of a table of counts is Q n, Q the Kronecker product of C I - J over its
@@ -122,71 +184,30 @@ class NoisyResiduals(Recorded, frozen=True, kw_only=True, tag="noisy-residuals")
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        freeze(self, "features", "levels")
-        if self.mechanism not in get_args(NoiseMechanism):
-            raise ParameterError(f"NoisyResiduals: unknown mechanism {self.mechanism!r}")
         if not self.levels or len(self.levels) != len(self.features):
             raise ParameterError("NoisyResiduals: levels must have one figure for each feature")
-        levels = tuple(checked_integer("NoisyResiduals", "levels", count) for count in self.levels)
-        if min(levels) < 2:
+        _check_levels(self)
+        if min(self.levels) < 2:
             raise ParameterError("NoisyResiduals: a feature of one level has no residual")
-        msgspec.structs.force_setattr(self, "levels", levels)
 
-    @classmethod
-    def laplace(
-        cls,
-        scale: Fraction | float,
-        *,
-        purpose: str,
-        features: tuple[str, ...],
-        levels: tuple[int, ...],
-    ) -> Self:
-        """Record discrete Laplace noise of scale b."""
-        return cls._exact("discrete-laplace", exact_fraction(scale), purpose, features, levels)
+    @property
+    def moves(self) -> tuple[int, int]:
+        """One row moves all cells of the residual together (R27)."""
+        return residual_absolute_sum(self.levels), residual_squared_length(self.levels)
 
-    @classmethod
-    def gaussian(
-        cls,
-        standard_deviation: Fraction | float,
-        *,
-        purpose: str,
-        features: tuple[str, ...],
-        levels: tuple[int, ...],
-    ) -> Self:
-        """Record discrete Gaussian noise of parameter s."""
-        variance = exact_fraction(standard_deviation) ** 2
-        return cls._exact("discrete-gaussian", variance, purpose, features, levels)
-
-    @classmethod
-    def _exact(
-        cls,
-        mechanism: NoiseMechanism,
-        scale: Fraction,
-        purpose: str,
-        features: tuple[str, ...],
-        levels: tuple[int, ...],
-    ) -> Self:
-        return cls(
-            mechanism=mechanism,
-            purpose=purpose,
-            scale_numerator=scale.numerator,
-            scale_denominator=scale.denominator,
-            features=features,
-            levels=levels,
+    def described(self) -> tuple[str, str]:
+        """Return what was measured, and what that means."""
+        absolute, square = self.moves
+        return (
+            f"Of the rows counted by {names_in_words(self.features)} what the counts of fewer "
+            f"features do not tell was taken, in whole numbers, and {self.in_words} was added to "
+            f"every cell, all {math.prod(self.levels):,} of them{self.labelled}",
+            f"one row moves these numbers by {absolute:,} in all, their squares by {square:,}, and "
+            "the noise hides which table gave them, so they may be used again at no further cost",
         )
 
-    @property
-    def squared_length(self) -> int:
-        """By how much one row moves the residual, squared and summed over its cells (R27)."""
-        return residual_squared_length(self.levels)
 
-    @property
-    def absolute_sum(self) -> int:
-        """By how much one row moves the residual, summed over its cells (R27)."""
-        return residual_absolute_sum(self.levels)
-
-
-class NoisySums(Recorded, frozen=True, kw_only=True, tag="noisy-sums"):
+class NoisySums(Noisy, frozen=True, kw_only=True, tag="noisy-sums"):
     """Integer noise on sums over all rows of a public integer function of a row (R26).
 
     Parameters
@@ -213,55 +234,26 @@ class NoisySums(Recorded, frozen=True, kw_only=True, tag="noisy-sums"):
     features: tuple[str, ...] = ()
     purpose: str = "analysis"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        freeze(self, "features")
-        if self.mechanism not in get_args(NoiseMechanism):
-            raise ParameterError(f"NoisySums: unknown mechanism {self.mechanism!r}")
+    @property
+    def moves(self) -> tuple[int, int]:
+        """One row adds no more than the largest of the public domain (R26)."""
+        return self.largest_sum, self.largest_square
 
-    @classmethod
-    def of(cls, mechanism: NoiseMechanism, size: Fraction | float, **about: Any) -> Self:
-        """Record noise of scale b, or of parameter sigma; `about` are the other fields."""
-        exact = exact_fraction(size)
-        scale = exact**2 if mechanism == "discrete-gaussian" else exact
-        return cls(
-            mechanism=mechanism,
-            scale_numerator=scale.numerator,
-            scale_denominator=scale.denominator,
-            **about,
+    def described(self) -> tuple[str, str]:
+        """Return what was added up, and what that means."""
+        what = f"{self.sums:,} sums of products of clipped and scaled values of"
+        if self.purpose == "edges":
+            what = "Sums of clipped and scaled values of"
+        return (
+            f"{what} {names_in_words(self.features)} were taken over all rows and {self.in_words} "
+            f"was added to each{self.labelled}",
+            f"whatever its values, one row adds at most {self.largest_sum:,} to all of them "
+            f"together ({self.largest_square:,} in squares), by bounds that are public or were "
+            "paid for before",
         )
 
 
-def residual_squared_length(levels: Iterable[int]) -> int:
-    """Return the squared length of every column of Q: the product of C (C - 1) (R27)."""
-    return math.prod(count * (count - 1) for count in levels)
-
-
-def residual_absolute_sum(levels: Iterable[int]) -> int:
-    """Return the absolute sum of every column of Q: the product of 2 (C - 1) (R27)."""
-    return math.prod(2 * (count - 1) for count in levels)
-
-
-def freeze(event: Recorded, *names: str) -> None:
-    """Turn lists that a caller gave into tuples: an event is a value."""
-    for name in names:
-        msgspec.structs.force_setattr(event, name, tuple(getattr(event, name)))
-
-
-def exact_fraction(value: Fraction | float) -> Fraction:
-    """Return a noise scale or an epsilon as the exact number that it is, if it is above 0."""
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ParameterError("a noise scale or a choice's epsilon must be a finite number")
-    exact = Fraction(value)
-    if exact <= 0:
-        raise ParameterError("a noise scale or a choice's epsilon must be above 0")
-    return exact
-
-
-Noisy: TypeAlias = NoisyCounts | NoisyResiduals | NoisySums
-
-
-class AgreementCounts(Recorded, frozen=True, kw_only=True, tag="verification"):
+class AgreementCounts(Noisy, frozen=True, kw_only=True, tag="verification"):
     """Parts of the table that agreed with a release were counted, with noise (R32).
 
     All rows of a unit are in one part, so a unit of any size changes every count by at most 1.
@@ -286,36 +278,48 @@ class AgreementCounts(Recorded, frozen=True, kw_only=True, tag="verification"):
     formula: str
     terms: tuple[str, ...]
     parts: int
+    price_is_settled: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        freeze(self, "terms")
-        if self.mechanism not in get_args(NoiseMechanism):
-            raise ParameterError(f"AgreementCounts: unknown mechanism {self.mechanism!r}")
         if not self.terms:
             raise ParameterError("AgreementCounts: it names no coefficient")
 
-    @classmethod
-    def of(
-        cls, mechanism: NoiseMechanism, scale: Fraction | float, *, formula: str, **about: Any
-    ) -> Self:
-        """Record noise of scale b, or of variance sigma^2."""
-        exact = exact_fraction(scale)
-        return cls(
-            mechanism=mechanism,
-            scale_numerator=exact.numerator,
-            scale_denominator=exact.denominator,
-            formula=formula,
-            **about,
+    @property
+    def moves(self) -> tuple[int, int]:
+        """One unit moves the count of each coefficient by 1 (R32)."""
+        return len(self.terms), len(self.terms)
+
+    def price(self, route: Route, *, rows_per_unit: int = 1) -> Decimal | None:
+        """Return the price, which is the same for a unit of any size.
+
+        R32: a unit is in one part with all its rows, so R12 adds no factor.
+        """
+        return self.price_of_row(route)
+
+    def described(self) -> tuple[str, str]:
+        """Return what was asked, and what that means."""
+        return (
+            f"The table was dealt to {self.parts:,} parts, {one_line(self.formula)!r} was fitted "
+            "to each, and the parts that agree with a release were counted for "
+            f"{names_in_words(self.terms)}; {self.in_words} was added to every count"
+            f"{self.labelled}",
+            "a unit is in one part with all its rows, so it changes every count by 1 at most, and "
+            "the noise hides that",
         )
 
-    @property
-    def noise(self) -> NoisyCounts:
-        """The noise on the counts."""
-        return NoisyCounts(
-            mechanism=self.mechanism,
-            purpose="verification",
-            scale_numerator=self.scale_numerator,
-            scale_denominator=self.scale_denominator,
-            cells=len(self.terms),
-        )
+
+def residual_squared_length(levels: Iterable[int]) -> int:
+    """Return the squared length of every column of Q: the product of C (C - 1) (R27)."""
+    return math.prod(count * (count - 1) for count in levels)
+
+
+def residual_absolute_sum(levels: Iterable[int]) -> int:
+    """Return the absolute sum of every column of Q: the product of 2 (C - 1) (R27)."""
+    return math.prod(2 * (count - 1) for count in levels)
+
+
+def _check_levels(event: NoisyCounts | NoisyResiduals) -> None:
+    kind = type(event).__name__
+    levels = tuple(checked_integer(kind, "levels", count) for count in event.levels)
+    msgspec.structs.force_setattr(event, "levels", levels)

@@ -1,13 +1,21 @@
-"""A ledger in words that a data-protection officer can read."""
+"""A ledger in words that a data-protection officer can read.
+
+The statement says what a ledger promises as a whole; the explanation says where the price comes
+from, one sentence for each event: what was read, what it cost, what it means. They hold nothing
+that the events do not hold: a ledger is public, and so are its words.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, NamedTuple
 
-from pegsynth.privacy.events import Diversity
-from pegsynth.privacy.guarantee import Guarantee
-from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy.events import Diversity, UnitBound
+from pegsynth.privacy.guarantee import Guarantee, bound_of, runs_of, uncovered_places
+from pegsynth.privacy.recorded import one_line
+from pegsynth.privacy.rounding import display_up, float_up
 
 if TYPE_CHECKING:
     from pegsynth.privacy.ledger import Ledger
@@ -138,6 +146,67 @@ def _made_by(ledger: Ledger) -> str:
     return f"Made by {', '.join(map(str, ledger.programs))}." if ledger.programs else ""
 
 
-def _list(heading: str, lines: tuple[str, ...] | list[str]) -> str:
+def _list(heading: str, lines: Sequence[str]) -> str:
     """Write lines as a list; white space is collapsed, so that none can pose as a paragraph."""
-    return "\n".join((heading, *(f"- {' '.join(line.split())}" for line in lines))) if lines else ""
+    return "\n".join((heading, *(f"- {one_line(line)}" for line in lines))) if lines else ""
+
+
+class Explained(NamedTuple):
+    """One event as a line of a table.
+
+    Parameters
+    ----------
+    kind
+        The name of the event in ``privacy.json``.
+    epsilon, rho
+        Its price in both currencies, rounded up, for a unit with all its rows; None where it
+        has no price.
+    covered
+        Whether a result covers it under the delta that the ledger states.
+    sentence
+        The event in words.
+    """
+
+    kind: str
+    epsilon: float | None
+    rho: float | None
+    covered: bool
+    sentence: str
+
+
+def explanation(ledger: Ledger) -> str:
+    """Write one numbered sentence for each event."""
+    lines = [f"{place}. {line.sentence}" for place, line in enumerate(explained(ledger), start=1)]
+    return "\n".join(lines or ["Nothing has been done with the table."]) + "\n"
+
+
+def explained(ledger: Ledger) -> list[Explained]:
+    """Return every event with its price and its sentence."""
+    folded = rows_folded(ledger)
+    uncovered = uncovered_places(ledger.events, delta=ledger.delta or None)
+    bounds = [bound_of(run) for run in runs_of(ledger.events) for _ in run]
+    lines = []
+    for place, (event, unit) in enumerate(zip(ledger.events, bounds, strict=True)):
+        epsilon = _shown(event.price("pure", rows_per_unit=unit))
+        rho = _shown(event.price("zcdp", rows_per_unit=unit))
+        read, means = event.described()
+        if folded is not None and isinstance(event, UnitBound):
+            read = f"The rows of each unit, at most {folded}, were folded into one"
+            means = "the promise is made to a unit with all its rows, at the price of one row"
+        cost = _cost(epsilon, rho, float_up(event.delta_taken(unit)))
+        sentence = f"{read}; {cost}; {means}."
+        lines.append(Explained(event.kind, epsilon, rho, place not in uncovered, sentence))
+    return lines
+
+
+def _shown(price: Decimal | None) -> float | None:
+    return None if price is None else float_up(price)
+
+
+def _cost(epsilon: float | None, rho: float | None, delta: float) -> str:
+    if epsilon == 0 and rho == 0:
+        return "it cost nothing"
+    prices = (("epsilon", epsilon), ("rho", rho))
+    known = [f"{name} = {display_up(price)}" for name, price in prices if price is not None]
+    besides = f" and {display_up(delta)} of delta" if delta else ""
+    return f"it cost {' or '.join(known)}{besides}" if known else "it has no price"

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from pegsynth.privacy import NoisyCounts, NoisyResiduals, NoisySums, Selection
-from pegsynth.privacy.accountant import PureAccountant, total
 from pegsynth.privacy.draw_events import DRAWS, ImputationDraws
 from pegsynth.privacy.events import CategoriesFound, PooledRows, Unspent
+from pegsynth.privacy.recorded import total
 from pegsynth.privacy.rounding import display_up, float_up
 from pegsynth.publishing.catalogues import adjacency, described, limitations, unit_word
 from pegsynth.publishing.facts import Facts
@@ -200,7 +200,7 @@ def _composition(facts: Facts) -> str:
     events, guarantee = facts.ledger.events, facts.ledger.guarantee
     unspent = any(isinstance(event, Unspent) for event in events)
     left = ", what was left unspent included" if unspent else ""
-    pure = total(PureAccountant(), events, rows_per_unit=guarantee.rows_per_unit)
+    pure = total("pure", events, rows_per_unit=guarantee.rows_per_unit)
     if pure is not None and float_up(pure) == guarantee.epsilon:
         return f"Sequential: the epsilons of all events add up{left}."
     at = (

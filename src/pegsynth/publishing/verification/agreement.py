@@ -68,9 +68,9 @@ def agreement_event(asked: Asked, allowance: Allowance) -> AgreementCounts:
     # Prices are rounded up in the last of many digits: the noise is larger by a hair.
     amount, count = float(allowance.amount) * (1 - _SLACK), len(terms)
     if allowance.route == "pure":
-        return AgreementCounts.of("discrete-laplace", count / amount, **about)
+        return AgreementCounts.laplace(count / amount, **about)
     deviation = math.sqrt(count / (2 * amount))
-    return AgreementCounts.of("discrete-gaussian", Fraction(deviation) ** 2, **about)
+    return AgreementCounts.gaussian(Fraction(deviation), **about)
 
 
 _SLACK = 1e-12

@@ -1,8 +1,8 @@
 """What whole runs cost in one currency, so that pure and approximate ones add up (R6, R29).
 
 The currency is rho, with the delta' of private categories beside it. A run whose amounts are
-parts of one epsilon is a single item of that epsilon (`privacy/runs.py`). Pure runs carry their
-epsilon too, for books that add these.
+parts of one epsilon is a single item of that epsilon (`privacy/guarantee.py`). Pure runs carry
+their epsilon too, for books that add these.
 
 What may be spent on a table, by whom, and whether a further run fits.
 
@@ -22,6 +22,7 @@ import msgspec
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy import Allowance, Budget, Event, Ledger
 from pegsynth.privacy.conversion import check_delta, check_epsilon, epsilon_at
+from pegsynth.privacy.guarantee import runs_of, whole_run
 from pegsynth.privacy.rounding import (
     ZERO,
     display_up,
@@ -32,7 +33,6 @@ from pegsynth.privacy.rounding import (
     ratio_up,
     sum_up,
 )
-from pegsynth.privacy.runs import runs_of, whole_run
 
 _HALF = Decimal("0.5")
 _WRITTEN = Context(prec=40, rounding=ROUND_CEILING)
