@@ -294,7 +294,7 @@ def test_light_dark_print_and_narrow(source):
 
 
 def test_templates_are_package_data():
-    folder = resources.files("pegsynth.publishing.report") / "templates"
+    folder = resources.files("pegsynth.publishing") / "templates"
     assert {"base.html.j2", "parts.html.j2", "report.css", "report.html.j2", "study.html.j2"} <= {
         entry.name for entry in folder.iterdir()
     }
@@ -302,7 +302,7 @@ def test_templates_are_package_data():
 
 def test_the_report_loads_nothing_that_computes():
     code = (
-        "import sys, pegsynth.publishing.report.html as p;"
+        "import sys, pegsynth.publishing.report.html, pegsynth.publishing.rendering as p;"
         "p._environment().get_template('report.html.j2');"
         "heavy = ('numpy', 'numba', 'polars', 'altair', 'vl_convert', 'pegsynth.evaluation');"
         "print([m for m in heavy if m in sys.modules])"

@@ -14,7 +14,7 @@ from pegsynth.publishing.report.figure import FOCUSABLE, inline_svg
 from pegsynth.publishing.report.palette import LIGHT
 
 NAMESPACE = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-CSS = (resources.files("pegsynth.publishing.report") / "templates" / "report.css").read_text()
+CSS = (resources.files("pegsynth.publishing") / "templates" / "report.css").read_text()
 
 
 def drawing(inside, *, width=400, height=300):

@@ -9,7 +9,7 @@ from pegsynth.api.completed import impute
 from pegsynth.cli.console import progress_bar, say
 from pegsynth.cli.working import check_not_inputs
 from pegsynth.errors import ParameterError
-from pegsynth.publishing.completed_texts import completed_name
+from pegsynth.publishing.facts import completed_name
 from pegsynth.publishing.folder import check_folder, new_folder
 from pegsynth.schema import Schema
 from pegsynth.tables.file_sets import table_format

@@ -46,25 +46,23 @@ from pegsynth.publishing.bought_quality import (
     bought_fields,
     check_accepted,
 )
-from pegsynth.publishing.completed_texts import COMPLETED, completed_name
-from pegsynth.publishing.facts import NO_PAPERS, Facts, Papers
+from pegsynth.publishing.facts import (
+    COMPLETED,
+    NO_PAPERS,
+    Facts,
+    Papers,
+    completed_name,
+    wanted_name,
+)
 from pegsynth.publishing.folder import check_folder, is_release, new_folder, seal
 from pegsynth.publishing.judging import NO_JUDGING, Judging
-from pegsynth.publishing.papers import finish_papers, header_of, marks_of, write_privacy
+from pegsynth.publishing.papers import finish_papers, header_of, marks_of, write_texts
 from pegsynth.publishing.policy import NO_POLICY, Policy
-from pegsynth.publishing.quality import (
-    quality_fields,
-    quality_html,
-    quality_json,
-    quality_markdown,
-)
+from pegsynth.publishing.quality import quality_fields, write_quality
 from pegsynth.publishing.report.drawing import check_drawing
 from pegsynth.publishing.result import TableFormat
 from pegsynth.publishing.sign_off import sign_off_page
-from pegsynth.publishing.wanted_texts import wanted_name
 from pegsynth.schema import Schema
-from pegsynth.schema.toml import dumps
-from pegsynth.schema.wide_schema import wide_schema
 from pegsynth.storage.book.booking import NO_BOOKING, Booking
 from pegsynth.tables.atomic import atomic_text
 from pegsynth.tables.reader import TableReader
@@ -567,24 +565,6 @@ def _units_in(table: pl.DataFrame, schema: Schema) -> int:
 def _check_format(table_format: str) -> None:
     if table_format not in get_args(TableFormat):
         raise ParameterError(f"--format is csv or parquet, not {table_format!r}")
-
-
-def write_texts(public: Path, facts: Facts) -> None:
-    """Write ledger, promise, schema and quality statement; the ledger comes first."""
-    atomic_text(public / "privacy.json", facts.ledger.to_json())
-    write_privacy(public, facts)
-    atomic_text(public / "schema.toml", dumps(facts.schema))
-    if facts.ledger.guarantee.kind != "none":
-        # What was measured of a panel are features of the folded table (R24).
-        measured = facts.counted or wide_schema(facts.schema)
-        write_quality(public, quality_fields(measured, facts.ledger, published=facts.schema))
-
-
-def write_quality(public: Path, fields: dict[str, Any]) -> None:
-    """Write the quality statement, as a file, in words and as a page."""
-    atomic_text(public / "QUALITY.json", quality_json(fields))
-    atomic_text(public / "QUALITY.md", quality_markdown(fields))
-    atomic_text(public / "QUALITY.html", quality_html(fields))
 
 
 def write_internal(

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from pegsynth.codec.measured_numbers import constant_numbers
@@ -18,12 +19,12 @@ from pegsynth.codec.pooled_positions import measured_tables
 from pegsynth.evaluation.utility.pooling import noise_variance, published_noise
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, PooledRows
 from pegsynth.privacy.statement import rows_counted
-from pegsynth.publishing.deed_texts import deeds_said
 from pegsynth.publishing.facts import RunFacts
+from pegsynth.publishing.rendering import page
 from pegsynth.publishing.report.figure import Table, table_of
-from pegsynth.publishing.report.html import page
 from pegsynth.schema import Schema
 from pegsynth.schema.wide_schema import long_schema
+from pegsynth.tables.atomic import atomic_text
 
 FORMAT = 1
 TRUSTED, LEVEL_FACTOR = 0.10, 1.96
@@ -126,7 +127,7 @@ def quality_fields(
         },
         "computed_from": "schema and ledger alone; nothing here looked at the original",
         "rows_per_unit": rows_counted(ledger),
-        "before_counting": deeds_said(RunFacts(published or long_schema(schema), ledger)),
+        "before_counting": RunFacts(published or long_schema(schema), ledger).preprocessing,
         "published_tables": [
             {
                 "features": list(each.features),
@@ -184,6 +185,13 @@ def _note(tables: Sequence[PublishedTable], *, pairs: bool, triples: bool) -> st
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
+
+
+def write_quality(public: Path, fields: dict[str, Any]) -> None:
+    """Write the quality statement, as a file, in words and as a page."""
+    atomic_text(public / "QUALITY.json", quality_json(fields))
+    atomic_text(public / "QUALITY.md", quality_markdown(fields))
+    atomic_text(public / "QUALITY.html", quality_html(fields))
 
 
 def quality_json(fields: dict[str, Any]) -> str:

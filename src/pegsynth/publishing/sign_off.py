@@ -10,7 +10,7 @@ from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.facts import Facts, sha256
 from pegsynth.publishing.folder import CHECKSUMS
 from pegsynth.publishing.privacy_pages import SUSPICIONS, Messages, certainty, level_of, named_unit
-from pegsynth.publishing.report.html import page
+from pegsynth.publishing.rendering import page
 
 NO_BOOK = "None was named: nothing adds this release to others from the same table."
 

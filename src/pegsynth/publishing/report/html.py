@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.privacy.ledger_views import level
+from pegsynth.publishing.rendering import page
 from pegsynth.publishing.report.drawing import save_chart
 from pegsynth.publishing.report.features import feature_cards, feature_figures
 from pegsynth.publishing.report.figure import Figure, Table, chart_of, drawn, table_of
@@ -44,8 +44,6 @@ from pegsynth.publishing.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from pegsynth.evaluation.records import Metrics, Record
 
 
@@ -70,11 +68,6 @@ class Section:
     figures: tuple[Figure, ...] = ()
     tables: tuple[Table, ...] = ()
     narrow: bool = False
-
-
-def page(template: str, **content: Any) -> str:
-    """Fill a template."""
-    return _environment().get_template(template).render(**content)
 
 
 def render_study(title: str, sections: Sequence[Section], *, warning: str = "") -> str:
@@ -103,20 +96,6 @@ def render_study(title: str, sections: Sequence[Section], *, warning: str = "") 
             }
             for section in sections
         ],
-    )
-
-
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("pegsynth.publishing.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
     )
 
 
