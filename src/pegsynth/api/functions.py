@@ -239,6 +239,7 @@ def release(
     from pegsynth.publishing.fill_folder import make_folder
     from pegsynth.publishing.policy import Policy
     from pegsynth.publishing.privacy_pages import check_languages
+    from pegsynth.publishing.publication import Publication
 
     check_threads()
     request = Request.of(**options)
@@ -249,12 +250,14 @@ def release(
             schema,
             Path(folder),
             request,
+            Publication(
+                table_format,
+                weights_inside,
+                public_only,
+                policy=Policy.of(k, k_features, round_to),
+                papers=Papers(About.of(about), check_languages(languages)),
+            ),
             force=force,
-            public_only=public_only,
-            table_format=table_format,
-            weights_inside=weights_inside,
-            policy=Policy.of(k, k_features, round_to),
-            papers=Papers(About.of(about), check_languages(languages)),
             progress=told,
         )
     return Release.load(made.folder)
@@ -302,8 +305,8 @@ def report(metrics: Metrics, path: str | Path, *, ledger: Ledger | None = None) 
     ledger
         What the tables promise, for the page.
     """
-    from pegsynth.publishing.fill_folder import guarantee_fields
     from pegsynth.publishing.report.html import render
+    from pegsynth.publishing.report.wording import guarantee_fields
     from pegsynth.tables.atomic import atomic_text, check_target
 
     target = Path(path)

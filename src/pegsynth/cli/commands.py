@@ -316,23 +316,25 @@ def release(
     from pegsynth.publishing.about import About
     from pegsynth.publishing.bought_quality import Bought
     from pegsynth.publishing.facts import Papers
-    from pegsynth.publishing.judging import Judging
     from pegsynth.publishing.policy import Policy
     from pegsynth.publishing.privacy_pages import check_languages
+    from pegsynth.publishing.publication import Judging, Publication
 
     release_commands.release(
         _source(data if second is None else (data, second), request),
         schema,
         output,
         request,
+        Publication(
+            table_format,
+            weights_inside,
+            public_only,
+            policy=Policy.of(k, k_features, round_to),
+            papers=Papers(About.of(about), check_languages(language)),
+            judging=Judging(holdout, target, tuple(formula or ())),
+            bought=Bought.of(quality, quality_table, accept),
+        ),
         force=force,
-        public_only=public_only,
-        table_format=table_format,
-        weights_inside=weights_inside,
-        policy=Policy.of(k, k_features, round_to),
-        papers=Papers(About.of(about), check_languages(language)),
-        judging=Judging(holdout, target, tuple(formula or ())),
-        bought=Bought.of(quality, quality_table, accept),
     )
 
 

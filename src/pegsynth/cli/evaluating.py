@@ -22,8 +22,8 @@ from pegsynth.evaluation.utility.regression_records import SEPARATOR
 from pegsynth.inference.choice import rule_for
 from pegsynth.options import SourceOptions
 from pegsynth.privacy import Ledger
-from pegsynth.publishing.fill_folder import guarantee_fields
 from pegsynth.publishing.report.verdict import with_verdict
+from pegsynth.publishing.report.wording import guarantee_fields
 from pegsynth.schema import Schema
 from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.tables.table_input import table_files

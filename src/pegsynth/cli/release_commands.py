@@ -19,14 +19,11 @@ from pegsynth.errors import OutputError, SchemaError, book_notes
 from pegsynth.options._kinds import check_whole
 from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Ledger
-from pegsynth.publishing.facts import NO_PAPERS, Papers
 from pegsynth.publishing.folder import check_folder
-from pegsynth.publishing.judging import NO_JUDGING, Judging
-from pegsynth.publishing.policy import NO_POLICY, Policy
+from pegsynth.publishing.publication import Judging, Publication
 from pegsynth.schema import Schema
 
 if TYPE_CHECKING:
-    from pegsynth.publishing.bought_quality import Bought
     from pegsynth.publishing.fill_folder import Made
 
 _STAYS = 200_000
@@ -38,15 +35,9 @@ def release(
     schema: Path | Schema,
     output: Path,
     request: Request,
+    publication: Publication,
     *,
     force: bool,
-    public_only: bool,
-    table_format: str = "csv",
-    weights_inside: bool = False,
-    policy: Policy = NO_POLICY,
-    papers: Papers = NO_PAPERS,
-    judging: Judging = NO_JUDGING,
-    bought: Bought | None = None,
     quiet: bool = False,
 ) -> Made:
     """Write a release folder and say where to look; quiet: let the caller say it."""
@@ -57,19 +48,7 @@ def release(
     try:
         with progress_bar() as progress:
             made = make_folder(
-                data,
-                schema,
-                output,
-                request,
-                force=force,
-                public_only=public_only,
-                table_format=table_format,
-                weights_inside=weights_inside,
-                policy=policy,
-                papers=papers,
-                judging=judging,
-                bought=bought,
-                progress=progress,
+                data, schema, output, request, publication, force=force, progress=progress
             )
     except NotAcceptedError as refused:
         say("\n".join((str(refused), *book_notes(refused))))
@@ -82,7 +61,7 @@ def release(
     say_booking(made.booking, made.ledger)
     if made.replaced:
         say_release_replaced(output)
-    print(_may_leave(output, made.schema, made.ledger, internal=not public_only))
+    print(_may_leave(output, made.schema, made.ledger, internal=not publication.public_only))
     return made
 
 
@@ -109,10 +88,8 @@ def demo(output: Path, rows: int) -> None:
     stays = discharge(_STAYS)
     schema = reviewed_discharge_draft(Schema.draft(stays), _REVIEWER)
     request = Request(rows=rows, method="auto", epsilon=1.0, delta=1e-9, rows_in=_STAYS)
-    judging = Judging(holdout=discharge(rows))
-    made = release(
-        stays, schema, output, request, force=True, public_only=False, judging=judging, quiet=True
-    )
+    publication = Publication(judging=Judging(holdout=discharge(rows)))
+    made = release(stays, schema, output, request, publication, force=True, quiet=True)
     metrics = Metrics.from_json((output / "internal" / "metrics.json").read_bytes())
     say_guarantee(made.ledger)
     if (pairs := metrics.record("tvd2")) is not None and pairs.value is not None:

@@ -140,7 +140,7 @@ def _actors(facts: Facts) -> str:
 
 
 def _before(facts: Facts) -> str:
-    drafted = [*facts.drafted, *(["its rules"] if facts.rules_drafted else [])]
+    drafted = facts.parts_drafted
     chosen = "Method and options" if drafted else "Method, options and schema"
     said = [
         facts.about.preprocessing,

@@ -7,11 +7,9 @@ What the papers of a release are made of; of the table it holds what was paid fo
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 
 from pegsynth.errors import escaped
 from pegsynth.inference.choice import weights_of
@@ -142,14 +140,14 @@ class RunFacts:
         return self._named(name for event in found for name in event.features)
 
     @property
-    def drafted(self) -> tuple[str, ...]:
-        """Features whose categories or edges the schema marks as first read off a table."""
-        return tuple(self.schema.drafted_from_data)
-
-    @property
     def rules_drafted(self) -> bool:
         """Whether the schema marks rules as first suggested by a table."""
         return any(rule.drafted_from_data for rule in self.schema.rules)
+
+    @property
+    def parts_drafted(self) -> tuple[str, ...]:
+        """What of the schema is marked as first read off a table: features, and its rules."""
+        return (*self.schema.drafted_from_data, *(("its rules",) if self.rules_drafted else ()))
 
     @property
     def summed(self) -> tuple[str, ...]:
@@ -325,6 +323,24 @@ class Facts(RunFacts):
         return RESAMPLED if self.resampled else SYNTHETIC
 
     @property
+    def marks(self) -> dict[str, str]:
+        """What a file of a table says of itself."""
+        synthetic = "false" if self.resampled else "true"
+        return {"synthetic": synthetic, "description": self.mark, "title": self.title}
+
+    @property
+    def header(self) -> list[tuple[str, str]]:
+        """What the internal report says of the release in its header."""
+        lines = (
+            ("Release", self.about.title),
+            ("Publisher", self.about.owner),
+            ("Method", self.method),
+            ("Date", self.date),
+            ("Made by", self.programs),
+        )
+        return [(name, text) for name, text in lines if text]
+
+    @property
     def kind_of_data(self) -> str:
         """What the tables are called."""
         if self.kept:
@@ -413,12 +429,3 @@ class Facts(RunFacts):
     def media_type(self) -> str:
         """What a table's file is."""
         return "text/csv" if self.table_format == "csv" else "application/vnd.apache.parquet"
-
-
-def sha256(path: Path) -> str:
-    """Return the checksum of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as handle:
-        while chunk := handle.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()

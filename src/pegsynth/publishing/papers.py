@@ -12,8 +12,7 @@ from typing import Any
 
 from pegsynth.privacy.statement import rows_folded
 from pegsynth.publishing import catalogues as attestation
-from pegsynth.publishing.catalogues import croissant, write_sidecars
-from pegsynth.publishing.dcat import dcat
+from pegsynth.publishing.catalogues import croissant, dcat, write_sidecars
 from pegsynth.publishing.dp_registry import dp_registry
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.how_to_analyse import how_to_analyse
@@ -92,24 +91,6 @@ def finish_papers(public: Path, facts: Facts) -> None:
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
     atomic_text(path, json.dumps(content, ensure_ascii=False, indent=1) + "\n")
-
-
-def marks_of(facts: Facts) -> dict[str, str]:
-    """Return what a file of a table says of itself."""
-    synthetic = "false" if facts.resampled else "true"
-    return {"synthetic": synthetic, "description": facts.mark, "title": facts.title}
-
-
-def header_of(facts: Facts) -> list[tuple[str, str]]:
-    """Return what the internal report says of the release in its header."""
-    lines = (
-        ("Release", facts.about.title),
-        ("Publisher", facts.about.owner),
-        ("Method", facts.method),
-        ("Date", facts.date),
-        ("Made by", facts.programs),
-    )
-    return [(name, text) for name, text in lines if text]
 
 
 def readme_page(facts: Facts, public: Path, *, more: Sequence[str] = ()) -> str:

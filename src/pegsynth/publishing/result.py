@@ -98,7 +98,7 @@ class Release(ReleaseViews):
         Release
             The same tables, with their folder.
         """
-        from pegsynth.publishing.fill_folder import save_public
+        from pegsynth.publishing.public_part import save_public
 
         if self.schema is None:
             raise ParameterError("a release without its schema cannot be saved")

@@ -30,28 +30,9 @@ if TYPE_CHECKING:
 _SVG = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = {"svg", "g", "path", "rect", "line", "text", "tspan"}
 _ATTRIBUTES = (
-    "d",
-    "x",
-    "y",
-    "x1",
-    "y1",
-    "x2",
-    "y2",
-    "dx",
-    "dy",
-    "width",
-    "height",
-    "transform",
-    "fill",
-    "stroke",
-    "stroke-width",
-    "stroke-dasharray",
-    "opacity",
-    "fill-opacity",
-    "stroke-opacity",
-    "font-size",
-    "font-weight",
-    "text-anchor",
+    *("d", "x", "y", "x1", "y1", "x2", "y2", "dx", "dy", "width", "height", "transform"),
+    *("fill", "stroke", "stroke-width", "stroke-dasharray"),
+    *("opacity", "fill-opacity", "stroke-opacity", "font-size", "font-weight", "text-anchor"),
 )
 _NO_CHANGE = {"opacity": "1", "transform": "translate(0,0)"}
 _GRADIENT = ("x1", "y1", "x2", "y2")

@@ -19,20 +19,28 @@ from typing import TYPE_CHECKING, Any
 from pegsynth.privacy.ledger_views import level
 from pegsynth.publishing.rendering import page
 from pegsynth.publishing.report.drawing import save_chart
-from pegsynth.publishing.report.features import feature_cards, feature_figures
+from pegsynth.publishing.report.features import (
+    feature_cards,
+    feature_figures,
+    pair_figures,
+    worst,
+)
 from pegsynth.publishing.report.figure import Figure, Table, chart_of, drawn, table_of
 from pegsynth.publishing.report.measures import (
     FAULTS,
     figure_text,
     in_percent,
     measure,
+    missing_entries,
     range_text,
+    reason_of,
     reference_of,
 )
-from pegsynth.publishing.report.missing import missing_entries, reason_of
-from pegsynth.publishing.report.number_figures import number_figures, number_tables
-from pegsynth.publishing.report.pair_figures import pair_figures, worst
-from pegsynth.publishing.report.regression_figures import regression_figures
+from pegsynth.publishing.report.number_figures import (
+    number_figures,
+    number_tables,
+    regression_figures,
+)
 from pegsynth.publishing.report.risk_figures import risk_figures, risk_maps
 from pegsynth.publishing.report.verdict import by_kind, rules_of, titled_kind, verdict
 from pegsynth.publishing.report.wording import (
@@ -99,7 +107,7 @@ def render_study(title: str, sections: Sequence[Section], *, warning: str = "") 
     )
 
 
-def figures(metrics: Metrics, *, points: Sequence[Mapping[str, Any]] = ()) -> list[Figure]:
+def figures(metrics: Metrics) -> list[Figure]:
     """List every figure of the report, in its order."""
     found = Lookup(metrics)
     return [
@@ -108,13 +116,11 @@ def figures(metrics: Metrics, *, points: Sequence[Mapping[str, Any]] = ()) -> li
         *pair_figures(found),
         *regression_figures(found),
         *risk_figures(found),
-        *risk_maps(found, points),
+        *risk_maps(found),
     ]
 
 
-def write_figures(
-    metrics: Metrics, folder: str | Path, *, points: Sequence[Mapping[str, Any]] = ()
-) -> list[Path]:
+def write_figures(metrics: Metrics, folder: str | Path) -> list[Path]:
     """Write every figure as SVG and as PNG.
 
     Parameters
@@ -123,8 +129,6 @@ def write_figures(
         Saved results. The figures are made from real data: only the owner may read them.
     folder
         Where to write; it is made when missing.
-    points
-        More points for the first map, as `risk_maps` takes them.
 
     Raises
     ------
@@ -139,7 +143,7 @@ def write_figures(
     except OSError as error:
         raise output_error(target, error) from None
     written: list[Path] = []
-    for figure in figures(metrics, points=points):
+    for figure in figures(metrics):
         written += save_chart(chart_of(figure), target / figure.name, mode=0o600)
     return written
 
@@ -156,7 +160,6 @@ def render(
     statement: str = "",
     guarantee: Mapping[str, Any] | None = None,
     title: str = "Original and synthetic table side by side",
-    points: Sequence[Mapping[str, Any]] = (),
     header: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Write the report.
@@ -173,8 +176,6 @@ def render(
         ledger was given.
     title
         Heading of the page.
-    points
-        More points for the first map of risk and utility, as `risk_maps` takes them.
     header
         What the release is, by whom and of when: names and texts.
 
@@ -219,7 +220,7 @@ def render(
         drafts=_drafts(found),
         regressions=_drawings(regression_figures(found)),
         risks=_drawings(risk_figures(found)),
-        maps=_drawings(risk_maps(found, points)),
+        maps=_drawings(risk_maps(found)),
         missing=_listed(missing_entries(found)),
     )
 

@@ -12,9 +12,9 @@ from pegsynth.publishing.report.measures import (
     in_percent,
     limits,
     measure,
+    reason_of,
     reference_of,
 )
-from pegsynth.publishing.report.missing import reason_of
 from pegsynth.publishing.report.wording import number, short
 
 if TYPE_CHECKING:

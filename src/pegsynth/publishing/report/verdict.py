@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from pegsynth.publishing.report.missing import reason_of
+from pegsynth.publishing.report.measures import reason_of
 from pegsynth.publishing.report.risk_verdict import RISK_RULE, risk_verdict
 from pegsynth.publishing.report.wording import OFF, TERM, Lookup, number, percent, short
 
