@@ -6,6 +6,7 @@ that end in ``.html.j2`` are pages, in which every text that may stem from a fil
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -63,6 +64,19 @@ def _paragraph(text: str) -> str:
     return " ".join(filter(None, (line.strip(" ") for line in text.split("\n"))))
 
 
+def _scalar(value: float | str) -> str:
+    """Return a value as YAML reads it."""
+    if isinstance(value, float):
+        # YAML 1.1 takes 1e-09 for a text, and 1.0e-09 for a number.
+        text = repr(value)
+        return text if "e" not in text or "." in text else text.replace("e", ".0e")
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _rounded_up(value: float | None) -> float:
+    return float(display_up(value or 0.0))
+
+
 def _missing_texts(feature: Feature) -> list[str]:
     """Return the texts of the original that mean "missing", but for blank cells."""
     return [text for text in feature.missing if text.strip()]
@@ -88,6 +102,8 @@ def _environment() -> Environment:
         "names": names_in,
         "cell": cell,
         "figure": display_up,
+        "scalar": _scalar,
+        "rounded_up": _rounded_up,
         "missing_texts": _missing_texts,
     }
     return environment

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.publishing.report.charts import heat_map, histograms
-from pegsynth.publishing.report.figure import Figure, table_of
+from pegsynth.publishing.report.figure import Figure, chart, table_of
 from pegsynth.publishing.report.measures import figure_text, in_percent
 from pegsynth.publishing.report.wording import NOT_COMPUTED, percent, short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Marginal, Record
-    from pegsynth.publishing.report.drawing import Chart
     from pegsynth.publishing.report.wording import Lookup
 
 SHOWN, FOLDED = 30, 200
@@ -116,7 +113,7 @@ def _figure(place: int, marginal: Marginal) -> Figure:
         f"feature-{place:03d}",
         title,
         "",
-        lambda: histograms(rows, order=("original", "synthetic"), title=title),
+        chart("histograms", rows, order=("original", "synthetic"), title=title),
     )
 
 
@@ -163,34 +160,29 @@ def pair_figures(found: Lookup) -> list[Figure]:
     ours = [(a, b, r) for a, b, r in pairs if a in features and b in features]
     labels = short_labels(features)
     cells = [_cell(labels[a], labels[b], r) for a, b, r in ours]
+    look = {
+        "order": list(labels.values()),
+        "steps": STEPS,
+        "value_title": "Share of the rows",
+        "as_percent": True,
+        "width": _WIDTH,
+    }
     rows = sorted(ours, key=lambda pair: -_above_floor(pair[2]))
     return [
         Figure(
             "pairs",
             "Rows out of place, by pair",
             _rule(pairs, features, len(constant)),
-            partial(_heat_map, cells, labels, "value"),
+            chart("heat_map", cells, **look, value="value"),
             table_of(_PAIR_COLUMNS, [_line(a, b, r) for a, b, r in rows]),
         ),
         Figure(
             "pairs-excess",
             "Above a plain resample, by pair",
             _EXCESS,
-            partial(_heat_map, cells, labels, "excess"),
+            chart("heat_map", cells, **look, value="excess"),
         ),
     ]
-
-
-def _heat_map(cells: list[dict[str, object]], labels: dict[str, str], key: str) -> Chart:
-    return heat_map(
-        cells,
-        value=key,
-        order=list(labels.values()),
-        steps=STEPS,
-        value_title="Share of the rows",
-        as_percent=True,
-        width=_WIDTH,
-    )
 
 
 def worst(found: Lookup, name: str, count: int) -> list[dict[str, str]]:

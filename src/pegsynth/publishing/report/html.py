@@ -90,21 +90,7 @@ def render_study(title: str, sections: Sequence[Section], *, warning: str = "") 
     warning
         What a reader must be warned of, first of all; nothing when empty.
     """
-    return page(
-        "study.html.j2",
-        title=title,
-        warning=warning,
-        sections=[
-            {
-                "heading": section.heading,
-                "paragraphs": section.paragraphs,
-                "figures": [drawn(figure) for figure in section.figures],
-                "tables": section.tables,
-                "narrow": section.narrow,
-            }
-            for section in sections
-        ],
-    )
+    return page("study.html.j2", title=title, warning=warning, sections=sections, drawn=drawn)
 
 
 def figures(metrics: Metrics) -> list[Figure]:
@@ -209,15 +195,16 @@ def render(
         deeds=_deeds(found),
         verdict=verdict(found),
         rules=rules_of(found),
-        summaries=_summaries(found),
+        summary=[_summary_row(found, *each) for each in metrics.summary.items()],
         features=feature_cards(found),
         pair_figures=_drawings(pair_figures(found)),
         pairs=worst(found, "tvd2", WORST_SHOWN),
         conditionals=worst(found, "conditional_distance", WORST_SHOWN),
         numbers=_drawings(number_figures(found)),
         number_tables=number_tables(found),
-        off=_off(found),
-        drafts=_drafts(found),
+        off={titled_kind(kind): records for kind, records in by_kind(found).items()},
+        most_listed=MOST_LISTED,
+        drafts=found.subjects("drafted_rule"),
         regressions=_drawings(regression_figures(found)),
         risks=_drawings(risk_figures(found)),
         maps=_drawings(risk_maps(found)),
@@ -229,27 +216,12 @@ def _drawings(figures: Sequence[Figure]) -> list[dict[str, Any]]:
     return [drawn(figure, scale=_SCALE) for figure in figures]
 
 
-def _summaries(found: Lookup) -> list[dict[str, Any]]:
-    groups = (("utility", "Utility"), ("risk", "Risk"))
-    return [
-        {
-            "name": group,
-            "caption": caption,
-            "rows": [
-                _summary_row(found, name, value)
-                for name, value in found.metrics.summary.items()
-                if measure(name).group == group
-            ],
-        }
-        for group, caption in groups
-    ]
-
-
 def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any]:
     record = found.headline(name)
     words = measure(name)
     as_percent = in_percent(name, record)
     return {
+        "group": words.group,
         "title": words.title,
         "name": name,
         "meaning": _meaning(words.meaning, record),
@@ -295,26 +267,6 @@ def _deeds(found: Lookup) -> Table | None:
         ],
         caption="What was done to the original before it was counted",
     )
-
-
-def _off(found: Lookup) -> list[dict[str, Any]]:
-    """List all that is off, kind by kind, the worst of each first."""
-    return [
-        {
-            "title": titled_kind(kind),
-            "words": [each.note for each in records[:MOST_LISTED]],
-            "more": max(0, len(records) - MOST_LISTED),
-        }
-        for kind, records in by_kind(found).items()
-    ]
-
-
-def _drafts(found: Lookup) -> list[dict[str, str]]:
-    """List drafts of rules against rows that cannot be."""
-    return [
-        {"text": record.note.strip(), "rows": f"{record.value or 0:,.0f}"}
-        for record in found.subjects("drafted_rule")
-    ]
 
 
 def _listed(entries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:

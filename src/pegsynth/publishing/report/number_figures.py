@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pegsynth.publishing.report.charts import curves, forest_plot
-from pegsynth.publishing.report.figure import Figure, Table, table_of
+from pegsynth.publishing.report.figure import Figure, Table, chart, table_of
 from pegsynth.publishing.report.measures import figure_text, range_text
 from pegsynth.publishing.report.wording import NOT_COMPUTED, TERM, amount, short, short_labels
 
@@ -104,7 +103,8 @@ def _figure(found: Lookup, place: int, cumulative: Cumulative) -> Figure:
         f"numbers-{place:03d}",
         name,
         f"{caption}.",
-        lambda: curves(
+        chart(
+            "curves",
             rows,
             x_title=name,
             y_title="share of rows",
@@ -265,7 +265,7 @@ def _forest(place: int, formula: str, terms: list[_Term]) -> Figure:
         f"regression-{place}",
         short(formula),
         caption,
-        lambda: forest_plot(rows, order=(ORIGINAL, SYNTHETIC), width=_FOREST_WIDTH),
+        chart("forest_plot", rows, order=(ORIGINAL, SYNTHETIC), width=_FOREST_WIDTH),
         table_of(_TERM_COLUMNS, [_term_line(term) for term in terms]),
     )
 

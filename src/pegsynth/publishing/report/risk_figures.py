@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.publishing.report.charts import forest_plot, risk_utility_map
-from pegsynth.publishing.report.figure import Figure, table_of
+from pegsynth.publishing.report.figure import Figure, chart, table_of
 from pegsynth.publishing.report.measures import (
     figure_text,
     in_percent,
@@ -168,7 +167,7 @@ def risk_map(
         name,
         titled_form(record),
         f"Left is more useful, {safer}.{caption}",
-        lambda: risk_utility_map(points, x="utility", y="risk", **look),
+        chart("risk_utility_map", points, x="utility", y="risk", **look),
         table_of((*named, "Rows out of place", title), rows),
         targets=True,
     )
@@ -206,7 +205,8 @@ def _panels(
         name,
         title,
         caption,
-        lambda: forest_plot(
+        chart(
+            "forest_plot",
             drawn,
             order=SERIES,
             reference=reference,
