@@ -25,7 +25,6 @@ import msgspec
 
 from pegsynth.inference.choice import from_released_blocks, replicates_of, without_intervals
 from pegsynth.privacy.rounding import display_up
-from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.folder import sha256
 from pegsynth.publishing.privacy_pages import Messages, level_of, named_unit
@@ -58,19 +57,6 @@ def protection(facts: Facts) -> str:
         f"privacy with epsilon = {display_up(guarantee.epsilon or 0.0)}{delta} "
         f"({level_of(guarantee)} by public thresholds); privacy.json lists every event."
     )
-
-
-def adjacency(facts: Facts) -> str:
-    """Say exactly which tables the promise compares."""
-    guarantee, unit = facts.ledger.guarantee, unit_word(facts)
-    if guarantee.unit == "unit":
-        return (
-            f"Adjacent tables differ by adding or removing one {unit} with all its rows, of which "
-            f"at most {rows_counted(facts.ledger)} count; the limit was enforced when the table "
-            "was read."
-        )
-    named = f" ({unit})" if facts.about.row else ""
-    return f"Adjacent tables differ by adding or removing one row{named}."
 
 
 def limitations(facts: Facts) -> str:

@@ -16,7 +16,8 @@ from pegsynth.privacy.accountant import PureAccountant, total
 from pegsynth.privacy.draw_events import DRAWS, ImputationDraws
 from pegsynth.privacy.events import CategoriesFound, PooledRows, Unspent
 from pegsynth.privacy.rounding import float_up
-from pegsynth.publishing.catalogues import adjacency, described, limitations, unit_word
+from pegsynth.privacy.statement import rows_counted
+from pegsynth.publishing.catalogues import described, limitations, unit_word
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.rendering import page
 
@@ -38,7 +39,7 @@ def dp_registry(facts: Facts) -> str:
         slug=_slug(f"{facts.title} {facts.about.owner} {facts.date[:4]}"),
         described=described(facts),
         unit=unit_word(facts),
-        adjacency=adjacency(facts),
+        rows=rows_counted(facts.ledger),
         limitations=limitations(facts),
         mechanisms=list(dict.fromkeys(_named(facts))),
         fitted=any(isinstance(event, ImputationDraws) for event in events),

@@ -26,11 +26,11 @@ from pegsynth.progress import Progress, quiet
 from pegsynth.publishing.bought_quality import NotAcceptedError
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.folder import check_folder, is_release, new_folder
+from pegsynth.publishing.papers import sign_off_page
 from pegsynth.publishing.public_part import write_public
 from pegsynth.publishing.publication import NO_JUDGING, Judging, Publication, checked_format
 from pegsynth.publishing.report.drawing import check_drawing
 from pegsynth.publishing.report.wording import guarantee_fields
-from pegsynth.publishing.sign_off import sign_off_page
 from pegsynth.schema import Schema
 from pegsynth.storage.book.booking import NO_BOOKING, Booking
 from pegsynth.tables.atomic import atomic_text

@@ -1,6 +1,7 @@
 """The papers of a release folder: what is written before the tables, and what after.
 
-README.md says what is in the public folder, who made it, whom to ask.
+README.md says what is in the public folder, who made it, whom to ask. The sign-off page is printed
+and signed: what is released, its hashes, who decided and when.
 """
 
 from __future__ import annotations
@@ -10,21 +11,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pegsynth.privacy.statement import rows_folded
+from pegsynth.privacy.statement import rows_counted, rows_folded
 from pegsynth.publishing import catalogues as attestation
 from pegsynth.publishing.catalogues import croissant, dcat, write_sidecars
 from pegsynth.publishing.dp_registry import dp_registry
 from pegsynth.publishing.facts import Facts
+from pegsynth.publishing.folder import CHECKSUMS, sha256
 from pegsynth.publishing.how_to_analyse import how_to_analyse
 from pegsynth.publishing.privacy_pages import (
     LANGUAGES,
+    SUSPICIONS,
     Messages,
+    certainty,
     level_of,
     named_unit,
     privacy_page,
 )
 from pegsynth.publishing.quality import quality_fields, write_quality
-from pegsynth.publishing.rendering import markdown
+from pegsynth.publishing.rendering import markdown, page
 from pegsynth.schema.toml import dumps
 from pegsynth.schema.wide_schema import wide_schema
 from pegsynth.tables.atomic import atomic_text
@@ -143,3 +147,32 @@ def _what(facts: Facts, name: str) -> str:
     if name.startswith("completed-"):
         return "a synthetic table whose missing values were imputed"
     return "a table of noisy counts that was requested" if name.endswith(".csv") else ""
+
+
+def sign_off_page(facts: Facts, public: Path, *, book: str = "") -> str:
+    """Return the page for a sealed public folder.
+
+    Parameters
+    ----------
+    book
+        Where the run is written down, in words; empty: nowhere.
+    """
+    guarantee = facts.ledger.guarantee
+    epsilon = guarantee.epsilon if facts.private else None
+    lines = (public / CHECKSUMS).read_text(encoding="utf-8").splitlines()
+    return page(
+        "sign_off.html.j2",
+        title=f"Sign-off: {facts.title}",
+        facts=facts,
+        level=level_of(guarantee),
+        unit=named_unit(guarantee, facts.about, Messages("en")),
+        rows=rows_counted(facts.ledger),
+        book=book,
+        odds=[
+            (f"{int(100 * each)} %", certainty(each, epsilon))
+            for each in SUSPICIONS
+            if epsilon is not None
+        ],
+        hashes=[tuple(line.split("  ", 1)) for line in lines],
+        whole=sha256(public / CHECKSUMS),
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import altair as alt
 
-from pegsynth.publishing.report.palette import SERIES, SHAPES, SOFT, configuration
+from pegsynth.publishing.report.drawing import SERIES, SHAPES, SOFT, configuration
 from pegsynth.publishing.report.wording import number, percent, printable
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from pegsynth.publishing.report.chart_parts import (
     series_style,
     written,
 )
-from pegsynth.publishing.report.palette import HEAT, INK, PAPER, SOFT
+from pegsynth.publishing.report.drawing import HEAT, INK, PAPER, SOFT
 from pegsynth.publishing.report.wording import number, printable
 
 if TYPE_CHECKING:

@@ -21,8 +21,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from pegsynth.publishing.report.drawing import svg_of
-from pegsynth.publishing.report.palette import VARIABLES
+from pegsynth.publishing.report.drawing import VARIABLES, svg_of
 from pegsynth.views import Kind
 
 if TYPE_CHECKING:

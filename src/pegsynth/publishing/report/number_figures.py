@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pegsynth.publishing.report.figure import Figure, Table, chart, table_of
@@ -141,12 +143,9 @@ def _distance(found: Lookup, cumulative: Cumulative) -> float:
 def _overview(found: Lookup, feature: str) -> list[str]:
     cells = [short(feature)]
     for name, _ in _OVERVIEW:
-        record = found.record(name, feature)
-        figures = (None, None) if record is None else (record.baseline, record.value)
-        if name.startswith("kolmogorov"):
-            figures = figures[::-1]
         absent = "none" if name == "value_zeros" else NOT_COMPUTED
-        cells += [absent if each is None else _written(name, each) for each in figures]
+        both = _both(found, name, feature, partial(_written, name), absent=absent)
+        cells += both[::-1] if name.startswith("kolmogorov") else both
     return cells
 
 
@@ -154,15 +153,26 @@ def _dated(found: Lookup, numeric: set[str]) -> list[list[str]]:
     """Return a line for each feature of dates or times: distances, beside those of chance."""
     rows = []
     for record in found.subjects("kolmogorov_distance"):
-        if record.subject in numeric or record.value is None:
-            continue
-        line = [short(record.subject)]
-        for name in ("kolmogorov_distance", "wasserstein_distance"):
-            one = found.record(name, record.subject)
-            figures = (None, None) if one is None else (one.value, one.baseline)
-            line += [NOT_COMPUTED if each is None else _written(name, each) for each in figures]
-        rows.append(line)
+        if record.subject not in numeric and record.value is not None:
+            line = [short(record.subject)]
+            for name in ("kolmogorov_distance", "wasserstein_distance"):
+                line += _both(found, name, record.subject, partial(_written, name))[::-1]
+            rows.append(line)
     return rows
+
+
+def _both(
+    found: Lookup,
+    name: str,
+    subject: str,
+    write: Callable[[float], str],
+    *,
+    absent: str = NOT_COMPUTED,
+) -> list[str]:
+    """Write what a record compares with, and its value."""
+    record = found.record(name, subject)
+    figures = (None, None) if record is None else (record.baseline, record.value)
+    return [absent if each is None else write(each) for each in figures]
 
 
 def _details(found: Lookup, feature: str) -> list[list[str]]:
@@ -198,11 +208,7 @@ def _pairs(found: Lookup) -> list[list[str]]:
     for subject in sorted(apart, key=lambda each: -apart[each]):
         cells = [short(subject)]
         for name in _CORRELATIONS:
-            correlation = found.record(name, subject)
-            figures = (
-                (None, None) if correlation is None else (correlation.baseline, correlation.value)
-            )
-            cells += [NOT_COMPUTED if each is None else f"{each:.3f}" for each in figures]
+            cells += _both(found, name, subject, "{:.3f}".format)
         rows.append(cells)
     return rows
 
