@@ -72,7 +72,7 @@ def test_what_is_inside(wheel):
     for file in source.rglob("*"):
         if file.is_file() and "__pycache__" not in file.parts:
             assert f"pegsynth/{file.relative_to(source)}" in names
-    assert any(name.startswith("pegsynth/publishing/report/templates/") for name in names)
+    assert any(name.startswith("pegsynth/publishing/templates/") for name in names)
     assert not [name for name in names if name.startswith(("tests/", "checks/", "studies/"))]
     if (ROOT / "LICENSE").exists():
         assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -14,7 +14,7 @@ from pegsynth.publishing.report.chart_parts import (
     kept_rows,
     nominal,
 )
-from pegsynth.publishing.report.palette import HEAT, INK, PAPER, SERIES
+from pegsynth.publishing.report.drawing import HEAT, INK, PAPER, SERIES
 from pegsynth.publishing.report.wording import printable
 
 if TYPE_CHECKING:

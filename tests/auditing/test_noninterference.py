@@ -33,7 +33,7 @@ from pegsynth.methods.gibbs.chains import Machine
 from pegsynth.methods.gibbs.samplers import RestartedSampler
 from pegsynth.methods.released import pooled_release, released_blocks
 from pegsynth.privacy import BlockDraws, Ledger, NoisyCounts, Selection, UnitBound
-from pegsynth.publishing import fill_folder
+from pegsynth.publishing import public_part
 from pegsynth.random import RandomStream
 
 BY_NAME = {each.name: each for each in CAPABILITIES}
@@ -117,14 +117,14 @@ def rows_of_a_file(monkeypatch):
 
 def a_file(monkeypatch):
     """A document holds an exact count."""
-    shipped = fill_folder.write_wanted
+    shipped = public_part.write_wanted
 
     def twin(public, session, **options):
         shipped(public, session, **options)
         rows = int(one_way_counts(session.model.content.blocks)[0].sum())
         (public / "NOTES.md").write_text(f"made from {rows} rows\n")
 
-    monkeypatch.setattr(fill_folder, "write_wanted", twin)
+    monkeypatch.setattr(public_part, "write_wanted", twin)
 
 
 def a_message(monkeypatch):

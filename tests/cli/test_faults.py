@@ -50,7 +50,7 @@ def test_a_disk_that_is_full_at_part_7_of_10(place, kind, monkeypatch):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
         return original(path, **options)
 
-    monkeypatch.setattr("pegsynth.publishing.fill_folder.open_writer", failing)
+    monkeypatch.setattr("pegsynth.publishing.public_part.open_writer", failing)
     before = snapshot(place)
     flags = ("--datasets", 10, "--format", kind)
     outcome = run("release", place, "*.parquet", output="run", extra=flags)

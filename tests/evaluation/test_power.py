@@ -28,7 +28,7 @@ from pegsynth.evaluation.risk.reappearance import (
 from pegsynth.evaluation.risk.risk_tables import NO_POWER, SEED, risk_tables
 from pegsynth.evaluation.utility.table_distances import evaluate_codes
 from pegsynth.inference import statistics
-from pegsynth.publishing.report.risk_verdict import risk_verdict
+from pegsynth.publishing.report.verdict import risk_verdict
 from pegsynth.publishing.report.wording import Lookup
 from pegsynth.schema import Schema
 from significance import ALPHA

@@ -15,9 +15,9 @@ from pegsynth.privacy.assumptions import rows_in as stated_rows_in
 from pegsynth.privacy.draw_events import PegsDraws, UrnDraws
 from pegsynth.publishing.about import NOTHING
 from pegsynth.publishing.facts import Facts
+from pegsynth.publishing.how_to_analyse import how_to_analyse
 from pegsynth.publishing.policy import NO_POLICY
 from pegsynth.publishing.privacy_pages import privacy_page
-from pegsynth.publishing.texts import how_to_analyse
 from pegsynth.schema import Feature, Schema
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)

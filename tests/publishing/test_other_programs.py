@@ -5,8 +5,10 @@ import subprocess
 
 import polars as pl
 
-from pegsynth.inference.combining_rules import ReplicateDesign
-from pegsynth.publishing.other_programs import other_programs
+from pegsynth.privacy import Ledger, NotPrivate
+from pegsynth.privacy.assumptions import public_options
+from pegsynth.publishing.facts import Facts
+from pegsynth.publishing.how_to_analyse import how_to_analyse
 from pegsynth.schema import Feature, Schema
 from system import require
 
@@ -19,10 +21,12 @@ BOOK = Schema(
 )
 
 
-def page(schema=BOOK, **options):
-    told = {"datasets": 2, "table_format": "csv", "design": None, "beside": ""}
-    told |= {"labels": False} | options
-    return other_programs(schema, **told)
+def page(schema=BOOK, **told):
+    """Return the section on other programs; empty where there is none."""
+    known = {"rows": 10, "datasets": 2, "table_format": "csv", "decode": "values"}
+    ledger = Ledger((NotPrivate.because("no-proof"),), told.pop("assumed", ()))
+    text = how_to_analyse(Facts(schema, ledger, **known | told))
+    return "".join(re.findall(r"^## In .*", text, re.MULTILINE | re.DOTALL))
 
 
 def run_r(text, folder):
@@ -54,9 +58,9 @@ def test_programs_that_were_not_run_say_so_and_unfit_tables_have_no_section():
     assert "```sas\n/* Not run. */" in text
     assert "was never run" in text
     assert "tables '''=it''s'n" in text
-    assert "```r" not in page(
-        datasets=1, design=ReplicateDesign(2, weight="w"), beside="weights.csv"
-    )
+    weighted = page(datasets=1, assumed=(public_options({"replicates": 2, "weight_name": "w"}),))
+    assert 'import delimited using "synthetic-1-weights.csv"' in weighted
+    assert "```r" not in weighted
     assert page(table_format="parquet") == ""
     assert page(Schema(BOOK.columns[:1])) == ""
-    assert page(Schema(BOOK.columns[:1]), labels=True) != ""
+    assert page(Schema(BOOK.columns[:1]), decode="labels") != ""

@@ -81,7 +81,9 @@ def test_every_reason_and_every_assumption_has_its_message():
 
 
 def test_every_message_is_said_somewhere():
-    source = (Path(pegsynth.__file__).parent / "publishing" / "privacy_pages.py").read_text()
+    home = Path(pegsynth.__file__).parent / "publishing"
+    files = ("privacy_pages.py", "templates/privacy.md.j2")
+    source = "".join((home / name).read_text() for name in files)
     composed = ("assumed_", "reason_", "schema_", "unlisted_")
     plain = [k for k in all_messages() if not k.startswith(composed)]
     made = {"claim_pure", "claim_approximate", "level_green", "level_amber", "level_red"}

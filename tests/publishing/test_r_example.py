@@ -11,7 +11,7 @@ import pytest
 
 import pegsynth
 from command import done
-from pegsynth.publishing.other_programs import quoted
+from pegsynth.publishing.how_to_analyse import quoted_in_r
 from pegsynth.schema import Feature, Schema
 from system import require
 
@@ -30,8 +30,8 @@ NUMBERS = Schema(
 
 
 def test_texts_are_literals_of_plain_letters():
-    assert quoted('a"\\\n') == r'"a\"\\\u000a"'
-    assert quoted("é\U0001f600") == r'"\u00e9\U0001f600"'
+    assert quoted_in_r('a"\\\n') == r'"a\"\\\u000a"'
+    assert quoted_in_r("é\U0001f600") == r'"\u00e9\U0001f600"'
 
 
 @pytest.mark.slow(seconds=8)

@@ -8,8 +8,7 @@ import pytest
 
 from pegsynth.errors import OutputError
 from pegsynth.publishing.report import charts
-from pegsynth.publishing.report.drawing import save_chart, svg_of
-from pegsynth.publishing.report.palette import LIGHT, SERIES, SHAPES
+from pegsynth.publishing.report.drawing import LIGHT, SERIES, SHAPES, save_chart, svg_of
 
 HOSTILE = "</text><script>alert(1)</script>\x00\ud800"
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,11 +7,10 @@ from every_record import FEATURES, every_record, missing, record
 
 from pegsynth.errors import OutputError
 from pegsynth.evaluation import Marginal, Metrics
-from pegsynth.publishing.report.features import OPEN_FEATURES, feature_cards
+from pegsynth.publishing.report.features import OPEN_FEATURES, feature_cards, pair_figures, worst
 from pegsynth.publishing.report.figure import Table
 from pegsynth.publishing.report.html import figures, write_figures
-from pegsynth.publishing.report.pair_figures import pair_figures, worst
-from pegsynth.publishing.report.regression_figures import MOST_TERMS, regression_figures
+from pegsynth.publishing.report.number_figures import MOST_TERMS, regression_figures
 from pegsynth.publishing.report.risk_figures import risk_figures, risk_maps
 from pegsynth.publishing.report.wording import Lookup
 
@@ -151,7 +150,7 @@ def test_what_was_not_computed_is_not_drawn():
 
 
 def test_maps_hold_the_release_and_its_references(found):
-    maps = risk_maps(found, [{"series": "pegs", "label": "ε = 1", "utility": 0.2, "risk": 0.5}])
+    maps = risk_maps(found)
     assert [figure.title for figure in maps] == [
         "Intruder's error: MDC | age.yrs, sex, patzip",
         "Intruder's error: charge | age.yrs, los, patzip",
@@ -159,7 +158,6 @@ def test_maps_hold_the_release_and_its_references(found):
         "Uniques that reappear: age.yrs, sex, patzip",
     ]
     assert maps[0].table.rows == (
-        ("pegs", "ε = 1", "20.00%", "50.00%"),
         ("bootstrap", "", "2.00%", "45.00%"),
         ("this release", "", "11.00%", "62.00%"),
     )

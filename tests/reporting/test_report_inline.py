@@ -9,12 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth.publishing.report.charts import risk_utility_map
-from pegsynth.publishing.report.drawing import svg_of
+from pegsynth.publishing.report.drawing import LIGHT, svg_of
 from pegsynth.publishing.report.figure import FOCUSABLE, inline_svg
-from pegsynth.publishing.report.palette import LIGHT
 
 NAMESPACE = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
-CSS = (resources.files("pegsynth.publishing.report") / "templates" / "report.css").read_text()
+CSS = (resources.files("pegsynth.publishing") / "templates" / "report.css").read_text()
 
 
 def drawing(inside, *, width=400, height=300):

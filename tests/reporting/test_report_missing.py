@@ -3,7 +3,7 @@
 from every_record import missing, record
 
 from pegsynth.evaluation import Metrics
-from pegsynth.publishing.report.missing import missing_entries
+from pegsynth.publishing.report.measures import missing_entries
 from pegsynth.publishing.report.wording import Lookup
 
 FORMULA = "I(charge > 25000) ~ age + los"

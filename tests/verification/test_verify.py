@@ -16,8 +16,8 @@ from pegsynth.mechanisms import answers
 from pegsynth.privacy import AgreementCounts, Ledger
 from pegsynth.publishing import verify_release
 from pegsynth.publishing.verification import agreement
-from pegsynth.publishing.verification.asked_rows import dealt, read_rows
-from pegsynth.publishing.verification.regions import regions_of
+from pegsynth.publishing.verification.agreement import dealt
+from pegsynth.publishing.verification.regions import read_rows, regions_of
 from pegsynth.runtime import in_silence
 from pegsynth.schema import Feature, Schema
 from pegsynth.storage.book.book_file import create_book, read_book

@@ -292,8 +292,8 @@ def report(metrics: Metrics, path: str | Path, *, ledger: Ledger | None = None) 
     ledger
         What the tables promise, for the page.
     """
-    from pegsynth.publishing.fill_folder import guarantee_fields
     from pegsynth.publishing.report.html import render
+    from pegsynth.publishing.report.wording import guarantee_fields
     from pegsynth.tables.atomic import atomic_text, check_target
 
     target = Path(path)

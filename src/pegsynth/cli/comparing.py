@@ -9,7 +9,6 @@ from pegsynth.cli.combining import read_ledger
 from pegsynth.cli.notes import say
 from pegsynth.errors import DataError, ParameterError, legible
 from pegsynth.evaluation.records import Metrics
-from pegsynth.publishing.fill_folder import guarantee_fields
 from pegsynth.publishing.report.comparison import (
     Compared,
     comparison_figures,
@@ -18,6 +17,7 @@ from pegsynth.publishing.report.comparison import (
 )
 from pegsynth.publishing.report.drawing import save_chart
 from pegsynth.publishing.report.figure import Table, chart_of
+from pegsynth.publishing.report.wording import guarantee_fields
 from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.views import aligned
 

@@ -17,8 +17,8 @@ from pegsynth.evaluation.risk.risk_tables import NAME as HOLDOUT_FAULT
 from pegsynth.options.command_options import EvaluateOptions
 from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Ledger
-from pegsynth.publishing.fill_folder import guarantee_fields
 from pegsynth.publishing.report.verdict import with_verdict
+from pegsynth.publishing.report.wording import guarantee_fields
 from pegsynth.schema import Schema
 from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.tables.table_input import table_files

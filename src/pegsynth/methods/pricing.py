@@ -30,8 +30,8 @@ from pegsynth.privacy import (
     calibrate,
     stated_alpha,
 )
-from pegsynth.privacy.conversion import Route
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
+from pegsynth.privacy.conversion import Route
 from pegsynth.privacy.draw_events import DETAILS, DRAWS
 
 if TYPE_CHECKING:

@@ -23,6 +23,7 @@ from pegsynth.mechanisms.quality_distances import BoughtFigures, QualityPlan, bu
 from pegsynth.methods.released.declared_plan import AnalysedTable, analysed_tables
 from pegsynth.options import Publication
 from pegsynth.pipeline.running import Draws
+from pegsynth.publishing.quality import quality_fields, write_quality
 from pegsynth.schema import Schema
 from pegsynth.schema.dtypes import unit_text
 from pegsynth.tables.reader import TableReader
@@ -98,6 +99,22 @@ def read_criteria(path: Path) -> tuple[tuple[str, float], ...]:
     if not content:
         raise ParameterError(f"{path}: there is no criterion in it; state one, as pair = 0.05")
     return tuple((name, float(limit)) for name, limit in content.items())
+
+
+def buy_quality(
+    draws: Draws, schema: Schema, bought: Bought, public: Path, tables: Sequence[Path]
+) -> None:
+    """Buy the distances, judge by them, and put them into the quality statement."""
+    fields = bought_fields(draws, schema, tables)
+    check_accepted(fields, bought.criteria)
+    stated = {
+        **quality_fields(schema, draws.session.ledger),
+        "computed_from": "schema and ledger; the fields of bought from the original, paid for",
+        "bought": fields,
+    }
+    if bought.criteria:
+        stated["accepted_by"] = dict(bought.criteria)
+    write_quality(public, stated)
 
 
 def bought_fields(draws: Draws, schema: Schema, tables: Sequence[Path]) -> dict[str, Any]:

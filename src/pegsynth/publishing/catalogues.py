@@ -1,5 +1,7 @@
 """Sentences that several catalogues ask for, each said once.
 
+``dcat.jsonld``: the release for data catalogues, in DCAT 3; with HealthDCAT-AP for health data.
+
 ``croissant.json``: the release in the words of Croissant 1.0, with its responsible-AI fields.
 
 Fields that nobody stated are left out. ``mlcroissant`` reads the file without an error.
@@ -14,6 +16,8 @@ Marks that travel with a table: inside a Parquet file, beside a CSV file.
 from __future__ import annotations
 
 import json
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,8 +25,8 @@ import msgspec
 
 from pegsynth.inference.choice import from_released_blocks, replicates_of, without_intervals
 from pegsynth.privacy.rounding import display_up
-from pegsynth.privacy.statement import rows_counted
-from pegsynth.publishing.facts import Facts, sha256
+from pegsynth.publishing.facts import Facts
+from pegsynth.publishing.folder import sha256
 from pegsynth.publishing.privacy_pages import Messages, level_of, named_unit
 from pegsynth.schema import Feature
 from pegsynth.schema.calendar_units import TEMPORAL
@@ -53,19 +57,6 @@ def protection(facts: Facts) -> str:
         f"privacy with epsilon = {display_up(guarantee.epsilon or 0.0)}{delta} "
         f"({level_of(guarantee)} by public thresholds); privacy.json lists every event."
     )
-
-
-def adjacency(facts: Facts) -> str:
-    """Say exactly which tables the promise compares."""
-    guarantee, unit = facts.ledger.guarantee, unit_word(facts)
-    if guarantee.unit == "unit":
-        return (
-            f"Adjacent tables differ by adding or removing one {unit} with all its rows, of which "
-            f"at most {rows_counted(facts.ledger)} count; the limit was enforced when the table "
-            "was read."
-        )
-    named = f" ({unit})" if facts.about.row else ""
-    return f"Adjacent tables differ by adding or removing one row{named}."
 
 
 def limitations(facts: Facts) -> str:
@@ -100,44 +91,16 @@ def maintained(facts: Facts) -> str:
     return " ".join(part for part in parts if part)
 
 
-CONTEXT: Final[dict[str, Any]] = {
-    "@language": "en",
-    "@vocab": "https://schema.org/",
-    "citeAs": "cr:citeAs",
-    "column": "cr:column",
-    "conformsTo": "dct:conformsTo",
-    "cr": "http://mlcommons.org/croissant/",
-    "rai": "http://mlcommons.org/croissant/RAI/",
-    "data": {"@id": "cr:data", "@type": "@json"},
-    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-    "dct": "http://purl.org/dc/terms/",
-    "equivalentProperty": "cr:equivalentProperty",
-    "examples": {"@id": "cr:examples", "@type": "@json"},
-    "extract": "cr:extract",
-    "field": "cr:field",
-    "fileProperty": "cr:fileProperty",
-    "fileObject": "cr:fileObject",
-    "fileSet": "cr:fileSet",
-    "format": "cr:format",
-    "includes": "cr:includes",
-    "isLiveDataset": "cr:isLiveDataset",
-    "jsonPath": "cr:jsonPath",
-    "key": "cr:key",
-    "md5": "cr:md5",
-    "parentField": "cr:parentField",
-    "path": "cr:path",
-    "recordSet": "cr:recordSet",
-    "references": "cr:references",
-    "regex": "cr:regex",
-    "repeated": "cr:repeated",
-    "replace": "cr:replace",
-    "samplingRate": "cr:samplingRate",
-    "sc": "https://schema.org/",
-    "separator": "cr:separator",
-    "source": "cr:source",
-    "subField": "cr:subField",
-    "transform": "cr:transform",
-}
+@cache
+def contexts() -> dict[str, Any]:
+    """Return the contexts that the standards prescribe, by file."""
+    text = files("pegsynth.publishing").joinpath("contexts.json").read_text("utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+_MEDIA: Final = "https://www.iana.org/assignments/media-types/"
+_OPEN: Final = "http://publications.europa.eu/resource/authority/access-right/PUBLIC"
 _PARQUET: Final = "application/x-parquet"
 _IMPUTED: Final = "Completed tables: missing values were imputed from synthetic rows alone."
 
@@ -147,7 +110,7 @@ def croissant(facts: Facts, public: Path) -> dict[str, Any]:
     about = facts.about
     creator = {"@type": "sc:Organization", "name": about.owner, "email": about.contact}
     content: dict[str, Any] = {
-        "@context": CONTEXT,
+        "@context": contexts()["croissant.json"],
         "@type": "sc:Dataset",
         "conformsTo": [
             "http://mlcommons.org/croissant/1.0",
@@ -227,6 +190,81 @@ def _data_type(facts: Facts, column: str, feature: Feature | None) -> str:
     if feature.kind == "numeric" and plain:
         return "sc:Integer" if feature.integer else "sc:Float"
     return "sc:Text"
+
+
+def dcat(facts: Facts, public: Path) -> dict[str, Any]:
+    """Return ``dcat.jsonld`` for a folder whose tables are there.
+
+    Of HealthDCAT-AP the fields are filled that a synthetic release has an answer to. All others are
+    left out: no legal basis or health category is guessed.
+    """
+    about = facts.about
+    health = about.sector == "Healthcare"
+    content: dict[str, Any] = {
+        "@context": contexts()["dcat.jsonld"],
+        "@type": "dcat:Dataset",
+        "dct:title": facts.title,
+        "dct:description": described(facts),
+        "dct:identifier": about.url,
+        "dct:issued": _day(facts.date),
+        "dct:publisher": {"@type": "foaf:Agent", "foaf:name": about.owner} if about.owner else "",
+        "dcat:contactPoint": _contact(about.contact),
+        "dct:license": _link(about.licence),
+        "dct:accessRights": {"@id": _OPEN},
+        "dct:spatial": about.region,
+        "dcat:keyword": list(about.keywords),
+        "dcat:landingPage": _link(about.url),
+        "dct:type": "synthetic data",
+        "dct:provenance": {
+            "@type": "dct:ProvenanceStatement",
+            "dct:description": _provenance(facts),
+        },
+        "prov:wasGeneratedBy": {"@type": "prov:Activity", "dct:description": facts.programs},
+        "dct:accrualPeriodicity": about.refresh,
+        "dcat:distribution": [_dcat_file(name, facts, public) for name in facts.files()],
+    }
+    if health:
+        content["healthdcatap:numberOfRecords"] = facts.records
+    return {key: value for key, value in content.items() if value}
+
+
+def _provenance(facts: Facts) -> str:
+    before = f" Done beforehand: {facts.about.preprocessing}" if facts.about.preprocessing else ""
+    return f"{protection(facts)}{before}"
+
+
+def _dcat_file(name: str, facts: Facts, public: Path) -> dict[str, Any]:
+    path = public / name
+    return {
+        "@type": "dcat:Distribution",
+        "dct:title": name,
+        "dcat:accessURL": {"@id": name},
+        "dcat:downloadURL": {"@id": name},
+        "dcat:mediaType": {"@id": f"{_MEDIA}{facts.media_type}"},
+        "dcat:byteSize": {"@value": str(path.stat().st_size), "@type": "xsd:nonNegativeInteger"},
+        "spdx:checksum": {
+            "@type": "spdx:Checksum",
+            "spdx:algorithm": {"@id": "spdx:checksumAlgorithm_sha256"},
+            "spdx:checksumValue": sha256(path),
+        },
+    }
+
+
+def _contact(contact: str) -> Any:
+    if not contact:
+        return ""
+    mail = "@" in contact and " " not in contact
+    found: dict[str, Any] = {"@type": "vcard:Kind", "vcard:fn": contact}
+    return found | ({"vcard:hasEmail": {"@id": f"mailto:{contact}"}} if mail else {})
+
+
+def _link(address: str) -> Any:
+    """Return an address as a link, and any other text as it is."""
+    return {"@id": address} if address.startswith(("http://", "https://")) else address
+
+
+def _day(date: str) -> Any:
+    return {"@value": date, "@type": "xsd:date"} if date else ""
 
 
 STATEMENT = "https://in-toto.io/Statement/v1"

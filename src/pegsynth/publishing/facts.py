@@ -1,6 +1,4 @@
-"""Which texts of the original mean "missing", and what became of them.
-
-What a run did, read off its schema and its ledger: the facts that documents are written from.
+"""What a run did, read off its schema and its ledger: the facts that documents are written from.
 
 Every sentence of a release that is not true of all releases asks one of these.
 
@@ -9,10 +7,9 @@ What the papers of a release are made of; of the table it holds what was paid fo
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 
 from pegsynth.errors import escaped
 from pegsynth.inference.choice import weights_of
@@ -24,27 +21,12 @@ from pegsynth.privacy.draw_events import DRAWS
 from pegsynth.privacy.events import CategoriesFound, Diversity, PooledRows, UnitBound
 from pegsynth.privacy.statement import rows_folded
 from pegsynth.publishing.about import NOTHING, About, release_date
-from pegsynth.publishing.completed_texts import COMPLETED, completed_name
 from pegsynth.publishing.policy import NO_POLICY, Policy
+from pegsynth.publishing.rendering import page
 from pegsynth.publishing.result import TableFormat
 from pegsynth.schema import Feature, Schema
-
-_SHOWN = 8
-
-
-def blanks(schema: Schema) -> str:
-    """Say which texts that mean "missing" became blank cells, and which were kept."""
-    lines = []
-    for feature in schema.features:
-        texts = [text for text in feature.missing if text.strip()]
-        if not texts:
-            continue
-        names = ", ".join(f"`{text}`" for text in texts[:_SHOWN])
-        more = f" and {len(texts) - _SHOWN} others" if len(texts) > _SHOWN else ""
-        kept = "kept as it was" if feature.keep_missing_codes else "blank in the tables here"
-        mean = "means" if len(texts) == 1 else "mean"
-        lines.append(f"- {feature.name}: {names}{more} {mean} that a value is missing; {kept}.")
-    return "\n".join(("## Missing values", "", *lines)) if lines else ""
+from pegsynth.schema.feature import number_text
+from pegsynth.schema.temporal import bound_text
 
 
 @dataclass(frozen=True)
@@ -158,14 +140,14 @@ class RunFacts:
         return self._named(name for event in found for name in event.features)
 
     @property
-    def drafted(self) -> tuple[str, ...]:
-        """Features whose categories or edges the schema marks as first read off a table."""
-        return tuple(self.schema.drafted_from_data)
-
-    @property
     def rules_drafted(self) -> bool:
         """Whether the schema marks rules as first suggested by a table."""
         return any(rule.drafted_from_data for rule in self.schema.rules)
+
+    @property
+    def parts_drafted(self) -> tuple[str, ...]:
+        """What of the schema is marked as first read off a table: features, and its rules."""
+        return (*self.schema.drafted_from_data, *(("its rules",) if self.rules_drafted else ()))
 
     @property
     def summed(self) -> tuple[str, ...]:
@@ -199,6 +181,46 @@ class RunFacts:
         else:
             stated = tuple(n for n in self.measured if self.schema[n].inside == "measured")
         return tuple(name for name in self.measured if name not in stated)
+
+    @property
+    def preprocessing(self) -> list[str]:
+        """One sentence or two for every step before counting, and which way it pulls.
+
+        How many rows or values it concerned is computed from the original, and is said nowhere
+        unless it was paid for.
+        """
+        drawn = [each for each in self.schema.features if each.name not in self.kept]
+        said = page(
+            "preprocessing.j2",
+            facts=self,
+            unit=self.unit or "unit",
+            folded=rows_folded(self.ledger),
+            bounds=[e.rows_per_unit for e in self.ledger.events if isinstance(e, UnitBound)],
+            drawn=drawn,
+            unlisted=[each.name for each in drawn if each.unknown == "category"],
+            ends=_ends,
+        )
+        return said.splitlines()
+
+
+def _ends(feature: Feature) -> list[str]:
+    """Return the first and the last edge of a feature, as texts."""
+    write = partial(bound_text, feature) if feature.calendar else number_text
+    return [write(edge) for edge in feature.public_bounds]
+
+
+COMPLETED = "completed-"
+"""How the names of completed tables begin."""
+
+
+def completed_name(table: int, version: int, suffix: str) -> str:
+    """Return the file name of a completed table."""
+    return f"{COMPLETED}{table}-{version}.{suffix}"
+
+
+def wanted_name(number: int) -> str:
+    """Return the file of a table of counts that was requested."""
+    return f"table-{number}.csv"
 
 
 SYNTHETIC = "Synthetic data: every row was drawn from a model, and none is that of a person."
@@ -301,6 +323,24 @@ class Facts(RunFacts):
         return RESAMPLED if self.resampled else SYNTHETIC
 
     @property
+    def marks(self) -> dict[str, str]:
+        """What a file of a table says of itself."""
+        synthetic = "false" if self.resampled else "true"
+        return {"synthetic": synthetic, "description": self.mark, "title": self.title}
+
+    @property
+    def header(self) -> list[tuple[str, str]]:
+        """What the internal report says of the release in its header."""
+        lines = (
+            ("Release", self.about.title),
+            ("Publisher", self.about.owner),
+            ("Method", self.method),
+            ("Date", self.date),
+            ("Made by", self.programs),
+        )
+        return [(name, text) for name, text in lines if text]
+
+    @property
     def kind_of_data(self) -> str:
         """What the tables are called."""
         if self.kept:
@@ -389,12 +429,3 @@ class Facts(RunFacts):
     def media_type(self) -> str:
         """What a table's file is."""
         return "text/csv" if self.table_format == "csv" else "application/vnd.apache.parquet"
-
-
-def sha256(path: Path) -> str:
-    """Return the checksum of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as handle:
-        while chunk := handle.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()

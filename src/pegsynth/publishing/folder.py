@@ -165,13 +165,14 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
+def sha256(path: Path) -> str:
+    """Return the checksum of a file."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
 def seal(folder: Path) -> None:
     """Write the checksum list of all files below a folder, in the form sha256sum reads."""
-    lines = []
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        digest = hashlib.sha256()
-        with file.open("rb") as handle:
-            while chunk := handle.read(1 << 20):
-                digest.update(chunk)
-        lines.append(f"{digest.hexdigest()}  {file.relative_to(folder)}")
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    lines = [f"{sha256(file)}  {file.relative_to(folder)}" for file in files]
     atomic_text(folder / CHECKSUMS, "\n".join(lines) + "\n")

@@ -27,6 +27,7 @@ from pegsynth.privacy.rounding import display_up
 from pegsynth.privacy.statement import factor_text, rows_counted
 from pegsynth.publishing.about import About
 from pegsynth.publishing.policy import Policy
+from pegsynth.publishing.rendering import markdown
 
 LANGUAGES: Final = ("en", "de", "fr", "es", "pt")
 
@@ -69,6 +70,8 @@ def check_languages(asked: Sequence[str] | None) -> tuple[str, ...]:
 
 SUSPICIONS: Final = (Decimal("0.01"), Decimal("0.1"), Decimal("0.5"))
 _LARGEST: Final = 300
+_REASONS: Final = ("why_epsilon", "preprocessing", "refresh")
+"""What a publisher may say of a promise; each has a message of that name."""
 
 
 def level_of(guarantee: Guarantee) -> Level:
@@ -94,32 +97,32 @@ def privacy_page(
     """Return PRIVACY.md in a language."""
     say = Messages(language)
     guarantee = ledger.guarantee
-    sections = [
-        f"# {say('title')}",
-        _head(ledger, about, date, say),
-        " ".join(_claim(guarantee, about, say)),
-        _protected(ledger, about, say),
-        _means(guarantee, about, say),
-        _reasons(about, say),
-        _list(say("not_covered"), list(_uncovered(ledger, say))),
-        _list(say("assumed"), list(_assumed(ledger, say))),
-        say("wording") if language != "en" and (ledger.assumptions or ledger.not_covered) else "",
-        _done(policy, say, promised=guarantee.kind != "none"),
-        f"## {say('check')}\n\n{say('check_text')}",
-    ]
-    return "\n\n".join(section for section in sections if section) + "\n"
-
-
-def _head(ledger: Ledger, about: About, date: str, say: Messages) -> str:
-    lines = [
-        f"**{about.title}**" if about.title else "",
-        say("published", owner=about.owner, contact=about.contact) if about.owner else "",
-        say("dated", date=date) if date else "",
-        say("made_by", programs=", ".join(map(str, ledger.programs))) if ledger.programs else "",
-        say("purpose", text=about.purpose) if about.purpose else "",
-        say("review", date=about.review_date) if about.review_date else "",
-    ]
-    return "  \n".join(line for line in lines if line)
+    epsilon, delta = guarantee.epsilon or 0.0, guarantee.delta or 0.0
+    stated = ("title", "owner", "contact", "purpose", *_REASONS, "review_date")
+    return markdown(
+        "privacy.md.j2",
+        say=say,
+        guarantee=guarantee,
+        about=about,
+        date=date,
+        policy=policy,
+        programs=", ".join(map(str, ledger.programs)),
+        unit=named_unit(guarantee, about, say),
+        rows=rows_counted(ledger),
+        epsilon=say.figure(display_up(epsilon)),
+        delta=say.figure(display_up(delta)),
+        factor=factor_text(epsilon),
+        odds=[(f"{int(100 * each)} %", certainty(each, epsilon)) for each in SUSPICIONS],
+        # The colour of delta is said in a sentence of its own.
+        by_epsilon=level(guarantee.kind, guarantee.epsilon, None),
+        amber=f"{AMBER_ABOVE:g}",
+        red=f"{RED_ABOVE:g}",
+        usual_delta=LARGEST_USUAL_DELTA,
+        reasons=_REASONS,
+        not_stated=", ".join(key for key in stated if not getattr(about, key)),
+        uncovered=list(_uncovered(ledger, say)),
+        assumed=list(dict.fromkeys(_assumption(each, say) for each in ledger.assumptions)),
+    )
 
 
 def named_unit(guarantee: Guarantee, about: About, say: Messages) -> str:
@@ -127,79 +130,6 @@ def named_unit(guarantee: Guarantee, about: About, say: Messages) -> str:
     if guarantee.unit == "unit":
         return about.unit or say("a_unit")
     return about.row or say("a_row")
-
-
-def _claim(guarantee: Guarantee, about: About, say: Messages) -> Iterator[str]:
-    if guarantee.kind == "none":
-        yield say("claim_none")
-        return
-    if guarantee.kind == "l-diversity":
-        yield say("claim_diversity", l=say.figure(f"{guarantee.l:g}"))
-        return
-    amounts = (guarantee.epsilon or 0.0, guarantee.delta or 0.0)
-    epsilon, delta = (say.figure(display_up(each)) for each in amounts)
-    yield say(f"claim_{guarantee.kind}", epsilon=epsilon, delta=delta)
-    unit = named_unit(guarantee, about, say)
-    yield say("odds", factor=say.figure(factor_text(guarantee.epsilon or 0.0)), unit=unit)
-    if guarantee.delta:
-        yield say("odds_delta", delta=delta)
-    if guarantee.epsilon_per_row is not None:
-        yield say("per_row", epsilon=say.figure(display_up(guarantee.epsilon_per_row)))
-
-
-def _protected(ledger: Ledger, about: About, say: Messages) -> str:
-    guarantee = ledger.guarantee
-    if guarantee.kind not in ("pure", "approximate"):
-        return ""
-    unit = named_unit(guarantee, about, say)
-    if guarantee.unit == "unit":
-        return say("protected_unit", unit=unit, rows=rows_counted(ledger))
-    if about.unit and about.unit != about.row:
-        return say("protected_single", unit=about.unit, row=unit)
-    return say("protected_row", row=unit)
-
-
-def _means(guarantee: Guarantee, about: About, say: Messages) -> str:
-    epsilon = guarantee.epsilon
-    if level_of(guarantee) == "none" or epsilon is None:
-        return ""
-    unit = named_unit(guarantee, about, say)
-    amber, red = f"{AMBER_ABOVE:g}", f"{RED_ABOVE:g}"
-    by_epsilon = "red" if epsilon > RED_ABOVE else "amber" if epsilon > AMBER_ABOVE else "green"
-    lines = [
-        f"## {say('means', epsilon=say.figure(display_up(epsilon)))}\n",
-        f"| {say('means_before', unit=unit)} | {say('means_after')} |",
-        "|---|---|",
-        *(
-            f"| {int(100 * each)} % | {say.figure(certainty(each, epsilon))} |"
-            for each in SUSPICIONS
-        ),
-        "",
-        f"**{say(f'level_{by_epsilon}', amber=amber, red=red)}**",
-    ]
-    if (guarantee.delta or 0.0) > LARGEST_USUAL_DELTA:
-        lines.append(
-            f"\n**{say('delta_amber', most=say.figure(display_up(LARGEST_USUAL_DELTA)))}**"
-        )
-    lines.append(f"\n{say('means_note', unit=unit)} {say('thresholds', amber=amber, red=red)}")
-    return "\n".join(lines)
-
-
-def _reasons(about: About, say: Messages) -> str:
-    stated = ("why_epsilon", "preprocessing", "refresh")
-    lines = [
-        say(key, text=getattr(about, key).rstrip(".") if key == "refresh" else getattr(about, key))
-        for key in stated
-        if getattr(about, key)
-    ]
-    missing = [
-        key
-        for key in ("title", "owner", "contact", "purpose", *stated, "review_date")
-        if not getattr(about, key)
-    ]
-    if missing:
-        lines.append(say("not_stated", names=", ".join(missing)))
-    return "\n\n".join(lines)
 
 
 def _uncovered(ledger: Ledger, say: Messages) -> Iterator[str]:
@@ -214,11 +144,6 @@ def _uncovered(ledger: Ledger, say: Messages) -> Iterator[str]:
 def _reason(event: Event, reason: str, say: Messages) -> str:
     key = f"reason_{event.code}" if isinstance(event, NotPrivate) else ""
     return say(key) if say.known(key) else say("reason_other", text=reason)
-
-
-def _assumed(ledger: Ledger, say: Messages) -> Iterator[str]:
-    lines = (_assumption(each, say) for each in ledger.assumptions)
-    yield from dict.fromkeys(lines)
 
 
 def _assumption(each: Assumption, say: Messages) -> str:
@@ -254,21 +179,3 @@ def _parts(each: Assumption, say: Messages) -> Iterator[str]:
 
 _ORIGINS: Final = ("drafted_from_data", "drafted_rules")
 """Parameters that say where something comes from, and not what was declared."""
-
-
-def _list(heading: str, lines: list[str]) -> str:
-    """Write lines as a list; white space is collapsed, so that none can pose as a paragraph."""
-    return "\n".join((heading, *(f"- {' '.join(line.split())}" for line in lines))) if lines else ""
-
-
-def _done(policy: Policy, say: Messages, *, promised: bool) -> str:
-    if not policy:
-        return ""
-    lines = []
-    if policy.k is not None:
-        lines.append(say("done_k", names=", ".join(policy.k_features), k=policy.k))
-    lines += [
-        say("done_round", name=name, step=say.figure(f"{step:g}")) for name, step in policy.round_to
-    ]
-    kind = say("done_policy" if promised else "done_policy_alone")
-    return "\n".join((f"## {say('done')}\n\n{kind}\n", *(f"- {x}" for x in lines)))

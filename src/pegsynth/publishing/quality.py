@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 from pegsynth.codec.measured_numbers import constant_numbers
@@ -18,14 +19,15 @@ from pegsynth.codec.pooled_positions import measured_tables
 from pegsynth.inference.ledger_support import noise_variance, published_noise
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, PooledRows
 from pegsynth.privacy.statement import rows_counted
-from pegsynth.publishing.deed_texts import deeds_said
 from pegsynth.publishing.facts import RunFacts
+from pegsynth.publishing.rendering import markdown, page
 from pegsynth.publishing.report.figure import Table, table_of
-from pegsynth.publishing.report.html import page
 from pegsynth.schema import Schema
 from pegsynth.schema.wide_schema import long_schema
+from pegsynth.tables.atomic import atomic_text
 
 FORMAT = 1
+TITLE = "What these tables can be trusted for"
 TRUSTED, LEVEL_FACTOR = 0.10, 1.96
 MOST_LISTED = 200
 _TRUST = (
@@ -126,7 +128,7 @@ def quality_fields(
         },
         "computed_from": "schema and ledger alone; nothing here looked at the original",
         "rows_per_unit": rows_counted(ledger),
-        "before_counting": deeds_said(RunFacts(published or long_schema(schema), ledger)),
+        "before_counting": RunFacts(published or long_schema(schema), ledger).preprocessing,
         "published_tables": [
             {
                 "features": list(each.features),
@@ -186,6 +188,13 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else float(f"{value:.4g}")
 
 
+def write_quality(public: Path, fields: dict[str, Any]) -> None:
+    """Write the quality statement, as a file, in words and as a page."""
+    atomic_text(public / "QUALITY.json", quality_json(fields))
+    atomic_text(public / "QUALITY.md", quality_markdown(fields))
+    atomic_text(public / "QUALITY.html", quality_html(fields))
+
+
 def quality_json(fields: dict[str, Any]) -> str:
     """Return QUALITY.json."""
     return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
@@ -214,41 +223,38 @@ def quality_tables(fields: dict[str, Any]) -> list[Table]:
         )
         for each in fields["features"]
     ]
-    kept = (
+    known = (
         ("supported by a published table", fields["pairs_held"]),
         ("not supported", fields["pairs_not_held"]),
     )
-    pairs = [(", ".join(pair), what) for what, listed in kept for pair in listed]
+    pairs = [(", ".join(pair), what) for what, listed in known for pair in listed]
     triples = [(", ".join(each),) for each in fields["triples_held"]]
-    found = []
-    if bought:
-        words = "Total variation distances that were paid for, with 95 % intervals"
-        found.append(table_of(("Features", "Distance", "Low", "High"), bought, caption=words))
-    if fields["trusted"]:
-        found.append(
-            table_of(
-                ("Feature", "Noise (standard deviation)", "Smallest trusted group"),
-                groups,
-                caption="Groups of one feature, by the best published count",
-            )
-        )
-    if published:
-        found += [
-            table_of(
-                ("Features", "Cells", "Noise (standard deviation)", "Smallest trusted", "Merged"),
-                published,
-                caption="Published tables",
-            ),
-        ]
-        if pairs:
-            found.append(
-                table_of(("Pair", "What is known of it"), pairs, caption="Pairs of features")
-            )
-    if triples:
-        total = fields["triples_in_all"]
-        words = f"Triples that a published table supports, {len(triples):,} of {total:,}"
-        found.append(table_of(("Triple",), triples, caption=words))
-    return found
+    paid = "Total variation distances that were paid for, with 95 % intervals"
+    held = f"{len(triples):,} of {fields['triples_in_all']:,}"
+    noise, smallest = "Noise (standard deviation)", "Smallest trusted"
+    # Pairs are told of published tables only.
+    tables: tuple[tuple[Any, str, tuple[str, ...], Sequence[tuple[str, ...]]], ...] = (
+        (bought, paid, ("Features", "Distance", "Low", "High"), bought),
+        (
+            fields["trusted"],
+            "Groups of one feature, by the best published count",
+            ("Feature", noise, f"{smallest} group"),
+            groups,
+        ),
+        (
+            published,
+            "Published tables",
+            ("Features", "Cells", noise, smallest, "Merged"),
+            published,
+        ),
+        (published and pairs, "Pairs of features", ("Pair", "What is known of it"), pairs),
+        (triples, f"Triples that a published table supports, {held}", ("Triple",), triples),
+    )
+    return [
+        table_of(columns, rows, caption=caption)
+        for there, caption, columns, rows in tables
+        if there
+    ]
 
 
 def _bought(each: dict[str, Any]) -> tuple[str, ...]:
@@ -262,19 +268,16 @@ def _bought(each: dict[str, Any]) -> tuple[str, ...]:
 
 def quality_markdown(fields: dict[str, Any]) -> str:
     """Return QUALITY.md."""
-    parts = ["# What these tables can be trusted for", *_paragraphs(fields)]
-    for table in quality_tables(fields):
-        rows = "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in table.rows)
-        head = f"| {' | '.join(table.columns)} |\n|{'---|' * len(table.columns)}"
-        parts.append(f"## {table.caption}\n\n{head}\n{rows}")
-    return "\n\n".join(parts) + "\n"
+    return markdown(
+        "quality.md.j2", title=TITLE, paragraphs=_paragraphs(fields), tables=quality_tables(fields)
+    )
 
 
 def quality_html(fields: dict[str, Any]) -> str:
     """Return QUALITY.html."""
     return page(
         "quality.html.j2",
-        title="What these tables can be trusted for",
+        title=TITLE,
         paragraphs=[_pieces(text) for text in _paragraphs(fields)],
         tables=quality_tables(fields),
     )
@@ -289,75 +292,18 @@ def _pieces(text: str) -> list[tuple[str, bool]]:
 
 
 def _paragraphs(fields: dict[str, Any]) -> list[str]:
-    paid = "bought" in fields
-    return [
-        *_summary(fields),
-        "This page follows from the schema and the ledger"
-        + (", but for the figures that were paid for" if paid else "")
-        + f". Nothing {'else ' * paid}was computed from the original for it, so that it may be "
-        f"published with the tables and costs nothing{' more' * paid}.",
-        *(fields[name] for name in ("note", "trusted") if fields[name]),
-        *fields["before_counting"],
-        *_bought_words(fields.get("bought")),
-        *_accepted_words(fields.get("accepted_by")),
-    ]
+    """Return what is said in words, the summary first."""
+    bought = fields.get("bought")
 
+    def ends_of(size: int) -> list[float]:
+        """Return the upper ends of the distances of tables of so many features."""
+        distances = (bought or {}).get("distances", ())
+        return [each["share"]["high"] for each in distances if len(each["features"]) == size]
 
-def _accepted_words(criteria: dict[str, float] | None) -> list[str]:
-    if not criteria:
-        return []
-    named = ", ".join(f"{name} at most {limit:.2%}" for name, limit in criteria.items())
-    return [
-        "It was published because the upper ends of these intervals meet criteria that were stated "
-        f"before: {named}. Checking them cost nothing more than the figures; a release that fails "
-        "is paid for as well."
-    ]
-
-
-def _summary(fields: dict[str, Any]) -> list[str]:
-    """Say in a sentence what the tables below amount to."""
-    held, lacking = len(fields["pairs_held"]), len(fields["pairs_not_held"])
-    said = []
-    if fields["published_tables"]:
-        said.append(
-            f"{held:,} of {held + lacking:,} pairs of features are supported by a published table."
-        )
-    distances = fields.get("bought", {}).get("distances", ())
-    for size, words in ((1, "single features"), (2, "pairs")):
-        ends = [each["share"]["high"] for each in distances if len(each["features"]) == size]
-        if ends:
-            said.append(
-                f"For {words} the total variation distance to the original is at most "
-                f"{max(ends):.1%} (the largest upper end of the intervals below): so many of the "
-                "rows would have to change."
-            )
-    return [" ".join(said)] if said else []
-
-
-def _bought_words(bought: dict[str, Any] | None) -> list[str]:
-    if bought is None:
-        return []
-    rows, units = bought["rows_counted"], bought.get("units_cut")
-    said = [
-        "A part of the budget paid for noisy distances between the original and these tables "
-        "(R34); they are in the ledger. A distance is half the sum over the cells of a table of "
-        "|original count - synthetic count scaled to the noisy number of rows|. The noise is in "
-        "the intervals; they hold 95 times in 100.",
-        f"Rows of the original that were counted: {rows['value']:,.0f} "
-        f"({rows['low']:,.0f} to {rows['high']:,.0f}).",
-    ]
-    if bought.get("declared_not_bought"):
-        said.append(
-            "Declared, and not paid for because the table of its features has too many cells: "
-            f"{'; '.join(bought['declared_not_bought'])}."
-        )
-    if units is not None:
-        said.append(
-            f"Units with more rows than were counted of them: {units['value']:,.0f} "
-            f"({units['low']:,.0f} to {units['high']:,.0f})."
-        )
-    return said
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    said = page(
+        "quality_words.j2",
+        fields={"accepted_by": None} | fields,
+        bought=bought and {"declared_not_bought": (), "units_cut": None} | bought,
+        ends_of=ends_of,
+    )
+    return [line for line in said.split("\n") if line]

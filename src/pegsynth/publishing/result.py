@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.inference.release_views import ReleaseViews
-from pegsynth.options.weight_names import ROW, weight_file
+from pegsynth.options.weight_names import ROW
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Schema
 
@@ -98,7 +99,7 @@ class Release(ReleaseViews):
         Release
             The same tables, with their folder.
         """
-        from pegsynth.publishing.fill_folder import save_public
+        from pegsynth.publishing.public_part import save_public
 
         if self.schema is None:
             raise ParameterError("a release without its schema cannot be saved")
@@ -122,15 +123,20 @@ class Release(ReleaseViews):
         if not ledger.is_file():
             raise DataError(f"{folder}: there is no privacy.json; give the folder of a release")
         schema = Schema.load(public / "schema.toml")
-        frames: list[Any] = []
+        frames: list[Any]
         weights: list[pl.DataFrame] = []
         if schema.panel is not None and schema.panel.tables is not None:
-            frames = list(zip(*_pairs_in(public, schema), strict=True))
+            named = (
+                _tables_in(public, rf"synthetic-(\d+)-{re.escape(n)}", schema)
+                for n in schema.panel.tables
+            )
+            frames = list(zip(*(found.values() for found in named), strict=True))
         else:
-            frames += [table for _, table in _tables_in(public, "synthetic", schema)]
-            weights += _weights_in(public, schema)
+            frames = list(_tables_in(public, r"synthetic-(\d+)", schema).values())
+            beside = _tables_in(public, r"synthetic-(1)-weights", schema).values()
+            weights = [table.drop(ROW) for table in beside]
         completed: list[list[pl.DataFrame]] = [[] for _ in frames]
-        for (number, _), table in _tables_in(public, "completed", schema):
+        for (number, _), table in _tables_in(public, r"completed-(\d+)-(\d+)", schema).items():
             completed[number - 1].append(table)
         return cls(
             frames,
@@ -152,33 +158,14 @@ def _pair(tables: tuple[Any, Any]) -> tuple[pl.DataFrame, pl.DataFrame]:
     return _plain(tables[0]), _plain(tables[1])
 
 
-def _pairs_in(public: Path, schema: Schema) -> Iterator[list[pl.DataFrame]]:
-    """Yield both tables of a release of two, each for all datasets in order."""
-    names = schema.panel.tables if schema.panel is not None else None
-    for name in names or ():
-        found = [path for path in public.glob("synthetic-*") if path.stem.endswith(f"-{name}")]
-        files = [path for path in found if path.suffix in (".csv", ".parquet")]
-        ordered = sorted(files, key=lambda path: int(path.name.split("-")[1]))
-        yield [_table_of(path, schema) for path in ordered]
-
-
-def _tables_in(
-    public: Path, name: str, schema: Schema
-) -> Iterator[tuple[tuple[int, ...], pl.DataFrame]]:
-    """Yield the tables of a release folder of that name, with their numbers, in order."""
-    found = [*public.glob(f"{name}-*.csv"), *public.glob(f"{name}-*.parquet")]
-    tables = [path for path in found if path.name not in map(weight_file, found)]
-    numbered = {tuple(map(int, path.stem.split("-")[1:])): path for path in tables}
-    for numbers, path in sorted(numbered.items()):
-        yield numbers, _table_of(path, schema)
-
-
-def _weights_in(public: Path, schema: Schema) -> Iterator[pl.DataFrame]:
-    """Yield the weights of a release folder that stand in a file of their own."""
-    found = [*public.glob("synthetic-1.csv"), *public.glob("synthetic-1.parquet")]
-    for path in found:
-        if (beside := path.with_name(weight_file(path))).is_file():
-            yield _table_of(beside, schema).drop(ROW)
+def _tables_in(public: Path, stem: str, schema: Schema) -> dict[tuple[int, ...], pl.DataFrame]:
+    """Return the tables of a release folder with such names by their numbers, in order."""
+    found = {
+        tuple(map(int, name.groups())): path
+        for path in sorted(public.iterdir())
+        if path.suffix in (".csv", ".parquet") and (name := re.fullmatch(stem, path.stem))
+    }
+    return {numbers: _table_of(found[numbers], schema) for numbers in sorted(found)}
 
 
 def _table_of(path: Path, schema: Schema) -> pl.DataFrame:

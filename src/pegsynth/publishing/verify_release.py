@@ -31,8 +31,7 @@ from pegsynth.pipeline.running import booked_table
 from pegsynth.privacy import AgreementCounts, Budget, Ledger
 from pegsynth.publishing.result import Release
 from pegsynth.publishing.verification.agreement import Agreement, agreement_event, measured
-from pegsynth.publishing.verification.asked_rows import Rows, read_rows
-from pegsynth.publishing.verification.regions import LEVEL, Asked, regions_of
+from pegsynth.publishing.verification.regions import LEVEL, Asked, Rows, read_rows, regions_of
 from pegsynth.random import RandomStream, Streams
 from pegsynth.runtime import in_silence
 from pegsynth.schema import Schema

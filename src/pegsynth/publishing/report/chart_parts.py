@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.publishing.report.palette import SERIES, SHAPES, SOFT, configuration
+import altair as alt
+
+from pegsynth.publishing.report.drawing import SERIES, SHAPES, SOFT, configuration
 from pegsynth.publishing.report.wording import number, percent, printable
 
 if TYPE_CHECKING:
-    import altair as alt
-
     from pegsynth.publishing.report.drawing import Chart
 
 Row = Mapping[str, Any]
@@ -43,8 +43,6 @@ class SeriesStyle:
 
     def colour(self, width: int) -> alt.Color | alt.ColorValue:
         """Return the colour channel; a single series needs no legend."""
-        import altair as alt
-
         if len(self.names) < 2:
             return alt.ColorValue(self.colours[0] if self.colours else SERIES[0])
         scale = alt.Scale(domain=list(self.names), range=list(self.colours))
@@ -52,14 +50,10 @@ class SeriesStyle:
 
     def legend(self, width: int) -> alt.Legend:
         """Return the legend, in as many columns as there is room for."""
-        import altair as alt
-
         return alt.Legend(title=None, orient="top", columns=max(1, width // _LEGEND_COLUMN))
 
     def shape(self) -> alt.Shape | alt.ShapeValue:
         """Return the shape channel, so that colour is never the only difference."""
-        import altair as alt
-
         if len(self.names) < 2:
             return alt.ShapeValue("circle")
         scale = alt.Scale(domain=list(self.names), range=list(self.shapes))
@@ -162,8 +156,6 @@ def axis(
     ticks
         Ticks of a logarithmic scale; None for a linear one.
     """
-    import altair as alt
-
     look: dict[str, Any] = {"format": ".3~%" if as_percent else ",.6~g"}
     look |= {"tickCount": 5, "labelOverlap": "greedy", "labelFlush": False}
     scale = alt.Scale(zero=zero, nice=True, padding=padding)
@@ -189,8 +181,6 @@ def nominal(
     **look: Any,
 ) -> Any:
     """Return a position channel for names, in order; `fixed` keeps a place for all of them."""
-    import altair as alt
-
     more: dict[str, Any] = {"axis": alt.Axis(**look)} if look else {}
     if fixed:
         more["scale"] = alt.Scale(domain=order)
@@ -223,8 +213,6 @@ def decade_ticks(values: Sequence[float]) -> list[float]:
 
 def reference_line(side: str, value: float | None, title: str = "") -> list[Any]:
     """Return a dashed line at a value of ``"x"`` or ``"y"``, with its text; none for None."""
-    import altair as alt
-
     if value is None:
         return []
     # Aggregated to one row, or the line would be drawn once for every row of the chart.
@@ -241,8 +229,6 @@ def reference_line(side: str, value: float | None, title: str = "") -> list[Any]
 
 def description() -> alt.Description:
     """Return the channel that carries what a mark says of itself."""
-    import altair as alt
-
     return alt.Description(field="describe", type="nominal")
 
 
@@ -251,8 +237,6 @@ def panels(chart: Any, rows: Kept, field: str | None, columns: int, *, spacing: 
 
     Long titles of panels go over several lines.
     """
-    import altair as alt
-
     if field is None:
         return chart
     titles = {name: "\n".join(textwrap.wrap(name, _PANEL_TITLE)) for name in distinct(rows, field)}
@@ -274,8 +258,6 @@ def finish(chart: Any, rows: Kept, title: str = "", **size: int) -> Chart:
 
     Rows come last and by name: Altair copies and checks whatever a chart holds at each step.
     """
-    import altair as alt
-
     finished: Chart = chart.properties(**size) if size else chart.copy()
     finished.data = alt.NamedData(_ROWS)
     finished.datasets = {_ROWS: rows}

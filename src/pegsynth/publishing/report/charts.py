@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+import altair as alt
+
 from pegsynth.publishing.report.chart_parts import (
     Row,
     SeriesStyle,
@@ -33,7 +35,7 @@ from pegsynth.publishing.report.chart_parts import (
     series_style,
     written,
 )
-from pegsynth.publishing.report.palette import HEAT, INK, PAPER, SOFT
+from pegsynth.publishing.report.drawing import HEAT, INK, PAPER, SOFT
 from pegsynth.publishing.report.wording import number, printable
 
 if TYPE_CHECKING:
@@ -87,8 +89,6 @@ def histograms(
     width, height
         Size of one panel without its labels.
     """
-    import altair as alt
-
     kept = kept_rows(rows, ("category", "value", "original", "series", "facet"))
     ticked = any("original" in row for row in kept)
     describe(kept, "category", title=y_title, as_percent=True)
@@ -148,8 +148,6 @@ def forest_plot(
     as_percent, zero
         Whether values are shares, and whether scales start at zero.
     """
-    import altair as alt
-
     keys = {"label": label, "value": value, "low": "low", "high": "high", "series": "series"}
     kept = kept_rows(rows, keys)
     describe(kept, "label", title="", as_percent=as_percent)
@@ -209,8 +207,6 @@ def curves(
         Whether a line stays level until its next point and has no marks there, as that of a
         distribution function; series then differ by their dashes.
     """
-    import altair as alt
-
     above = [name for name, log in (("x", log_x), ("y", log_y), ("low", log_y)) if log]
     names = ("x", "y", "low", "high", "series", "facet")
     kept = kept_rows(rows, names, needed=("x", "y"), above_zero=above)
@@ -281,8 +277,6 @@ def heat_map(
     width
         Width of the grid, where cells of at least 9 pixels allow it.
     """
-    import altair as alt
-
     keys = {"column": "column", "line": "line", "value": value, "describe": f"{value}_text"}
     kept = kept_rows(rows, keys, needed=("column", "line", "value"))
     classes = _class_names(steps, as_percent)
@@ -352,8 +346,6 @@ def risk_utility_map(
     x_percent, y_percent, x_zero
         Whether figures are shares, and whether the horizontal axis starts at zero.
     """
-    import altair as alt
-
     keys = {"x": x, "y": y, "series": series, "label": "label", "describe": "text", "path": path}
     ends = {f"x_{e}": f"{x}_{e}" for e in ("low", "high")}
     ends |= {f"y_{e}": f"{y}_{e}" for e in ("low", "high")}
@@ -396,8 +388,6 @@ def _curve_layers(
     x: Any, upright: dict[str, Any], style: SeriesStyle, across: int, *, spans: bool
 ) -> list[Any]:
     """Return the lines, intervals and points of one panel."""
-    import altair as alt
-
     points = alt.Chart().transform_filter("isValid(datum.y)")
     base = points.encode(x=x, color=style.colour(across))
     y = axis(alt.Y, "y", **upright)
@@ -412,8 +402,6 @@ def _curve_layers(
 
 def _step_layers(x: Any, upright: dict[str, Any], style: SeriesStyle, across: int) -> list[Any]:
     """Return lines of steps, told apart by colour and dashes."""
-    import altair as alt
-
     line = alt.Chart().mark_line(strokeWidth=1.8, interpolate="step-after", aria=False)
     encoded = line.encode(x=x, y=axis(alt.Y, "y", **upright), color=style.colour(across))
     if len(style.names) < 2:
@@ -430,8 +418,6 @@ def _step_layers(x: Any, upright: dict[str, Any], style: SeriesStyle, across: in
 
 def _dashed_lines(upright: dict[str, Any], names: list[str], across: int) -> Any:
     """Return the level lines, told apart by their dashes."""
-    import altair as alt
-
     dashes = alt.StrokeDash(
         field="line",
         type="nominal",

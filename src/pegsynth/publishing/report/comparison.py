@@ -11,10 +11,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegsynth.evaluation.records import Metrics, Record, headline
-from pegsynth.publishing.report.charts import risk_utility_map
 from pegsynth.publishing.report.figure import Figure, Table, table_of
 from pegsynth.publishing.report.html import Section, render_study
-from pegsynth.publishing.report.measures import figure_text, in_percent, measure, range_text
+from pegsynth.publishing.report.measures import (
+    figure_text,
+    in_percent,
+    measure,
+    range_text,
+    titled_form,
+)
+from pegsynth.publishing.report.risk_figures import map_point, risk_map
 from pegsynth.publishing.report.verdict import by_kind, titled_kind, verdict
 from pegsynth.publishing.report.wording import Lookup, guarantee_headline, short
 
@@ -66,16 +72,12 @@ def comparison_tables(releases: Sequence[Compared]) -> list[Table]:
         for kind in kinds
     ]
     measures = dict.fromkeys(name for each in releases for name in each.metrics.summary)
-    chosen = [
-        (name, worst.subject, worst.better)
-        for name in measures
-        if (worst := _strongest(found, name)) is not None
-    ]
+    chosen = [worst for name in measures if (worst := _strongest(found, name)) is not None]
     figures = {
         group: [
-            (_titled(name, subject), *(_figure(each, name, subject) for each in found), better)
-            for name, subject, better in chosen
-            if measure(name).group == group
+            (titled_form(worst), *(_figure(each, worst) for each in found), worst.better)
+            for worst in chosen
+            if measure(worst.name).group == group
         ]
         for group in ("utility", "risk")
     }
@@ -101,12 +103,21 @@ def comparison_figures(releases: Sequence[Compared]) -> list[Figure]:
             for each in found
         ]
         points = [
-            _point(release.name, *pair)
+            map_point(release.name, *pair) | {"label": short(release.name)}
             for release, pair in zip(releases, pairs, strict=True)
             if all(record is not None and record.value is not None for record in pair)
         ]
         if len(points) > 1:
-            figures.append(_map(name, worst, points))
+            figures.append(
+                risk_map(
+                    f"map-{name.replace('_', '-')}",
+                    worst,
+                    points,
+                    named={"Release": "series"},
+                    x_title=measure(_UTILITY).title,
+                    order=[point["series"] for point in points],
+                )
+            )
     return figures
 
 
@@ -151,62 +162,10 @@ def _strongest(found: Sequence[Lookup], name: str) -> Record | None:
     return headline(forms, name)
 
 
-def _titled(name: str, subject: str) -> str:
-    title = measure(name).title
-    return f"{title}: {short(subject)}" if subject else title
-
-
-def _figure(found: Lookup, name: str, subject: str) -> str:
-    record = found.record(name, subject)
+def _figure(found: Lookup, form: Record) -> str:
+    record = found.record(form.name, form.subject)
     value = None if record is None else record.value
-    as_percent = in_percent(name, record)
+    as_percent = in_percent(form.name, record)
     text = figure_text(value, as_percent=as_percent)
     ends = range_text(record, as_percent=as_percent)
     return f"{text} ({ends})" if ends and value is not None else text
-
-
-def _point(name: str, utility: Record | None, risk: Record | None) -> dict[str, Any]:
-    if utility is None or risk is None:
-        return {}
-    return {
-        "series": name,
-        "label": short(name),
-        "utility": utility.value,
-        "utility_low": utility.low,
-        "utility_high": utility.high,
-        "risk": risk.value,
-        "risk_low": risk.low,
-        "risk_high": risk.high,
-    }
-
-
-def _map(name: str, record: Record, points: list[dict[str, Any]]) -> Figure:
-    as_percent = in_percent(name, record)
-    title = _titled(name, record.subject)
-    safer = "up is safer" if record.better == "higher" else "down is safer"
-    rows = [
-        (
-            point["series"],
-            figure_text(point["utility"], as_percent=True),
-            figure_text(point["risk"], as_percent=as_percent),
-        )
-        for point in points
-    ]
-    return Figure(
-        f"map-{name.replace('_', '-')}",
-        title,
-        f"Left is more useful, {safer}.",
-        lambda: risk_utility_map(
-            points,
-            x="utility",
-            y="risk",
-            x_zero=True,
-            x_title=measure(_UTILITY).title,
-            y_title=measure(name).title,
-            order=[point["series"] for point in points],
-            x_percent=True,
-            y_percent=as_percent,
-        ),
-        table_of(("Release", "Rows out of place", measure(name).title), rows),
-        targets=True,
-    )

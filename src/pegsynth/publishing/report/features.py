@@ -1,16 +1,15 @@
-"""Features side by side: the shares of every category as bars."""
+"""Features side by side: categories as bars, and the errors of pairs as heat maps."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.publishing.report.charts import histograms
-from pegsynth.publishing.report.figure import Figure
-from pegsynth.publishing.report.measures import figure_text
-from pegsynth.publishing.report.wording import percent, short, short_labels
+from pegsynth.publishing.report.figure import Figure, chart, table_of
+from pegsynth.publishing.report.measures import figure_text, in_percent
+from pegsynth.publishing.report.wording import NOT_COMPUTED, percent, short, short_labels
 
 if TYPE_CHECKING:
-    from pegsynth.evaluation.records import Marginal
+    from pegsynth.evaluation.records import Marginal, Record
     from pegsynth.publishing.report.wording import Lookup
 
 SHOWN, FOLDED = 30, 200
@@ -19,6 +18,14 @@ _FEWEST = 3
 # Rows of bars that a page of less than 3 MB can hold, open and folded away.
 _ROWS_OPEN, _ROWS_FOLDED = 2400, 1600
 _COMMON = 0.1
+MOST_PAIRED = 30
+STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4)
+_EXCESS = (
+    "The same with what a plain resample of the original would show taken off; nothing is "
+    "left below zero."
+)
+_WIDTH = 250
+_PAIR_COLUMNS = ("Features", "Rows out of place", "Plain resample", "Above it")
 
 
 def feature_cards(found: Lookup) -> dict[str, Any]:
@@ -33,7 +40,11 @@ def feature_cards(found: Lookup) -> dict[str, Any]:
     constant = found.constant()
     furthest = sorted(
         range(len(marginals)),
-        key=lambda i: (marginals[i].feature in constant, -_excess(found, marginals[i]), i),
+        key=lambda i: (
+            marginals[i].feature in constant,
+            -_above_floor(found.record("tvd1", marginals[i].feature)),
+            i,
+        ),
     )
     kept = furthest[:MOST_FEATURES]
     count = max(1, len(kept))
@@ -102,12 +113,11 @@ def _figure(place: int, marginal: Marginal) -> Figure:
         f"feature-{place:03d}",
         title,
         "",
-        lambda: histograms(rows, order=("original", "synthetic"), title=title),
+        chart("histograms", rows, order=("original", "synthetic"), title=title),
     )
 
 
-def _excess(found: Lookup, marginal: Marginal) -> float:
-    record = found.record("tvd1", marginal.feature)
+def _above_floor(record: Record | None) -> float:
     if record is None or record.value is None:
         return 0.0
     return record.value - (record.baseline or 0.0)
@@ -129,3 +139,115 @@ def _row(marginal: Marginal, code: int, scale: float, digits: int) -> dict[str, 
         "original_width": f"{100 * original / scale:.2f}",
         "synthetic_width": f"{100 * synthetic / scale:.2f}",
     }
+
+
+def pair_figures(found: Lookup) -> list[Figure]:
+    """Draw total variation of all two-way tables, as it is and above its floor.
+
+    Beyond `MOST_PAIRED` features those with the largest mean error above the floor are
+    shown, in the order of the codebook. Features with one category are left out: their pairs
+    only repeat the other feature.
+    """
+    constant = found.constant()
+    pairs = [
+        (a, b, r)
+        for a, b, r in found.pairs("tvd2")
+        if r.value is not None and not {a, b} & constant
+    ]
+    if not pairs:
+        return []
+    features = _shown(pairs)
+    ours = [(a, b, r) for a, b, r in pairs if a in features and b in features]
+    labels = short_labels(features)
+    cells = [_cell(labels[a], labels[b], r) for a, b, r in ours]
+    look = {
+        "order": list(labels.values()),
+        "steps": STEPS,
+        "value_title": "Share of the rows",
+        "as_percent": True,
+        "width": _WIDTH,
+    }
+    rows = sorted(ours, key=lambda pair: -_above_floor(pair[2]))
+    return [
+        Figure(
+            "pairs",
+            "Rows out of place, by pair",
+            _rule(pairs, features, len(constant)),
+            chart("heat_map", cells, **look, value="value"),
+            table_of(_PAIR_COLUMNS, [_line(a, b, r) for a, b, r in rows]),
+        ),
+        Figure(
+            "pairs-excess",
+            "Above a plain resample, by pair",
+            _EXCESS,
+            chart("heat_map", cells, **look, value="excess"),
+        ),
+    ]
+
+
+def worst(found: Lookup, name: str, count: int) -> list[dict[str, str]]:
+    """List the pairs that lie furthest above their floor, without features of one category."""
+    constant = found.constant()
+    left_out = {record.subject for a, b, record in found.pairs(name) if {a, b} & constant}
+    ours = [
+        record
+        for record in found.subjects(name)
+        if record.value is not None and record.subject not in left_out
+    ]
+    ours.sort(key=lambda record: -_above_floor(record))
+    as_percent = in_percent(name)
+    return [
+        {
+            "subject": record.subject,
+            "value": figure_text(record.value, as_percent=as_percent),
+            "floor": figure_text(record.baseline, as_percent=as_percent),
+            "ratio": f"{record.value / record.baseline:.1f}\u00d7"
+            if record.value and record.baseline
+            else NOT_COMPUTED,
+        }
+        for record in ours[:count]
+    ]
+
+
+def _shown(pairs: list[tuple[str, str, Record]]) -> list[str]:
+    totals: dict[str, float] = {}
+    for first, second, record in pairs:
+        for feature in (first, second):
+            totals[feature] = totals.get(feature, 0.0) + _above_floor(record)
+    furthest = sorted(totals, key=lambda feature: -totals[feature])[:MOST_PAIRED]
+    return [feature for feature in totals if feature in set(furthest)]
+
+
+def _rule(pairs: list[tuple[str, str, Record]], features: list[str], constant: int) -> str:
+    text = (
+        "Total variation distance of each two-way table; the more a cell stands out from the page, "
+        "the further its pair is from the original."
+    )
+    count = len({name for first, second, _ in pairs for name in (first, second)})
+    if count > len(features):
+        text += f" Of {count:,} features the {len(features)} with the largest errors are shown."
+    if constant:
+        text += f" Features with one category ({constant:,}) are left out."
+    return text
+
+
+def _cell(first: str, second: str, record: Record) -> dict[str, object]:
+    value, floor = record.value or 0.0, record.baseline or 0.0
+    pair = f"{first} and {second}"
+    return {
+        "column": first,
+        "line": second,
+        "value": value,
+        "excess": max(value - floor, 0.0),
+        "value_text": f"{pair}: {percent(value)} out of place, plain resample {percent(floor)}",
+        "excess_text": f"{pair}: {percent(max(value - floor, 0.0))} above a plain resample",
+    }
+
+
+def _line(first: str, second: str, record: Record) -> tuple[str, str, str, str]:
+    return (
+        f"{short(first)}, {short(second)}",
+        figure_text(record.value, as_percent=True),
+        figure_text(record.baseline, as_percent=True),
+        figure_text(max(_above_floor(record), 0.0), as_percent=True),
+    )

@@ -17,11 +17,12 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET
 
-from pegsynth.publishing.report.drawing import svg_of
-from pegsynth.publishing.report.palette import VARIABLES
+from pegsynth.publishing.report.drawing import VARIABLES, svg_of
+from pegsynth.views import Kind
 
 if TYPE_CHECKING:
     from pegsynth.publishing.report.drawing import Chart
@@ -30,28 +31,9 @@ if TYPE_CHECKING:
 _SVG = "{http://www.w3.org/2000/svg}"
 _ELEMENTS = {"svg", "g", "path", "rect", "line", "text", "tspan"}
 _ATTRIBUTES = (
-    "d",
-    "x",
-    "y",
-    "x1",
-    "y1",
-    "x2",
-    "y2",
-    "dx",
-    "dy",
-    "width",
-    "height",
-    "transform",
-    "fill",
-    "stroke",
-    "stroke-width",
-    "stroke-dasharray",
-    "opacity",
-    "fill-opacity",
-    "stroke-opacity",
-    "font-size",
-    "font-weight",
-    "text-anchor",
+    *("d", "x", "y", "x1", "y1", "x2", "y2", "dx", "dy", "width", "height", "transform"),
+    *("fill", "stroke", "stroke-width", "stroke-dasharray"),
+    *("opacity", "fill-opacity", "stroke-opacity", "font-size", "font-weight", "text-anchor"),
 )
 _NO_CHANGE = {"opacity": "1", "transform": "translate(0,0)"}
 _GRADIENT = ("x1", "y1", "x2", "y2")
@@ -265,6 +247,20 @@ class Figure:
     chart: Chart | Callable[[], Chart]
     table: Table | None = None
     targets: bool = False
+
+
+def chart(kind: Kind, rows: Sequence[Mapping[str, Any]], **options: Any) -> Callable[[], Chart]:
+    """Return what draws rows by a function of the chart builder, once it is needed.
+
+    The builder is loaded then, too: records are turned into figures and tables without it.
+    """
+
+    def made() -> Chart:
+        builder = import_module("pegsynth.publishing.report.charts")
+        found: Chart = getattr(builder, kind)(rows, **options)
+        return found
+
+    return made
 
 
 def chart_of(figure: Figure) -> Chart:

@@ -13,26 +13,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.privacy.ledger_views import level
+from pegsynth.publishing.rendering import page
 from pegsynth.publishing.report.drawing import save_chart
-from pegsynth.publishing.report.features import feature_cards, feature_figures
+from pegsynth.publishing.report.features import (
+    feature_cards,
+    feature_figures,
+    pair_figures,
+    worst,
+)
 from pegsynth.publishing.report.figure import Figure, Table, chart_of, drawn, table_of
 from pegsynth.publishing.report.measures import (
     FAULTS,
     figure_text,
     in_percent,
     measure,
+    missing_entries,
     range_text,
+    reason_of,
     reference_of,
 )
-from pegsynth.publishing.report.missing import missing_entries, reason_of
-from pegsynth.publishing.report.number_figures import number_figures, number_tables
-from pegsynth.publishing.report.pair_figures import pair_figures, worst
-from pegsynth.publishing.report.regression_figures import regression_figures
+from pegsynth.publishing.report.number_figures import (
+    number_figures,
+    number_tables,
+    regression_figures,
+)
 from pegsynth.publishing.report.risk_figures import risk_figures, risk_maps
 from pegsynth.publishing.report.verdict import by_kind, rules_of, titled_kind, verdict
 from pegsynth.publishing.report.wording import (
@@ -44,8 +52,6 @@ from pegsynth.publishing.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
-
     from pegsynth.evaluation.records import Metrics, Record
 
 
@@ -72,11 +78,6 @@ class Section:
     narrow: bool = False
 
 
-def page(template: str, **content: Any) -> str:
-    """Fill a template."""
-    return _environment().get_template(template).render(**content)
-
-
 def render_study(title: str, sections: Sequence[Section], *, warning: str = "") -> str:
     """Write a self-contained page made of sections.
 
@@ -89,38 +90,10 @@ def render_study(title: str, sections: Sequence[Section], *, warning: str = "") 
     warning
         What a reader must be warned of, first of all; nothing when empty.
     """
-    return page(
-        "study.html.j2",
-        title=title,
-        warning=warning,
-        sections=[
-            {
-                "heading": section.heading,
-                "paragraphs": section.paragraphs,
-                "figures": [drawn(figure) for figure in section.figures],
-                "tables": section.tables,
-                "narrow": section.narrow,
-            }
-            for section in sections
-        ],
-    )
+    return page("study.html.j2", title=title, warning=warning, sections=sections, drawn=drawn)
 
 
-@cache
-def _environment() -> Environment:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    return Environment(
-        loader=PackageLoader("pegsynth.publishing.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-
-
-def figures(metrics: Metrics, *, points: Sequence[Mapping[str, Any]] = ()) -> list[Figure]:
+def figures(metrics: Metrics) -> list[Figure]:
     """List every figure of the report, in its order."""
     found = Lookup(metrics)
     return [
@@ -129,13 +102,11 @@ def figures(metrics: Metrics, *, points: Sequence[Mapping[str, Any]] = ()) -> li
         *pair_figures(found),
         *regression_figures(found),
         *risk_figures(found),
-        *risk_maps(found, points),
+        *risk_maps(found),
     ]
 
 
-def write_figures(
-    metrics: Metrics, folder: str | Path, *, points: Sequence[Mapping[str, Any]] = ()
-) -> list[Path]:
+def write_figures(metrics: Metrics, folder: str | Path) -> list[Path]:
     """Write every figure as SVG and as PNG.
 
     Parameters
@@ -144,8 +115,6 @@ def write_figures(
         Saved results. The figures are made from real data: only the owner may read them.
     folder
         Where to write; it is made when missing.
-    points
-        More points for the first map, as `risk_maps` takes them.
 
     Raises
     ------
@@ -160,7 +129,7 @@ def write_figures(
     except OSError as error:
         raise output_error(target, error) from None
     written: list[Path] = []
-    for figure in figures(metrics, points=points):
+    for figure in figures(metrics):
         written += save_chart(chart_of(figure), target / figure.name, mode=0o600)
     return written
 
@@ -177,7 +146,6 @@ def render(
     statement: str = "",
     guarantee: Mapping[str, Any] | None = None,
     title: str = "Original and synthetic table side by side",
-    points: Sequence[Mapping[str, Any]] = (),
     header: Sequence[tuple[str, str]] = (),
 ) -> str:
     """Write the report.
@@ -194,8 +162,6 @@ def render(
         ledger was given.
     title
         Heading of the page.
-    points
-        More points for the first map of risk and utility, as `risk_maps` takes them.
     header
         What the release is, by whom and of when: names and texts.
 
@@ -229,18 +195,19 @@ def render(
         deeds=_deeds(found),
         verdict=verdict(found),
         rules=rules_of(found),
-        summaries=_summaries(found),
+        summary=[_summary_row(found, *each) for each in metrics.summary.items()],
         features=feature_cards(found),
         pair_figures=_drawings(pair_figures(found)),
         pairs=worst(found, "tvd2", WORST_SHOWN),
         conditionals=worst(found, "conditional_distance", WORST_SHOWN),
         numbers=_drawings(number_figures(found)),
         number_tables=number_tables(found),
-        off=_off(found),
-        drafts=_drafts(found),
+        off={titled_kind(kind): records for kind, records in by_kind(found).items()},
+        most_listed=MOST_LISTED,
+        drafts=found.subjects("drafted_rule"),
         regressions=_drawings(regression_figures(found)),
         risks=_drawings(risk_figures(found)),
-        maps=_drawings(risk_maps(found, points)),
+        maps=_drawings(risk_maps(found)),
         missing=_listed(missing_entries(found)),
     )
 
@@ -249,27 +216,12 @@ def _drawings(figures: Sequence[Figure]) -> list[dict[str, Any]]:
     return [drawn(figure, scale=_SCALE) for figure in figures]
 
 
-def _summaries(found: Lookup) -> list[dict[str, Any]]:
-    groups = (("utility", "Utility"), ("risk", "Risk"))
-    return [
-        {
-            "name": group,
-            "caption": caption,
-            "rows": [
-                _summary_row(found, name, value)
-                for name, value in found.metrics.summary.items()
-                if measure(name).group == group
-            ],
-        }
-        for group, caption in groups
-    ]
-
-
 def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any]:
     record = found.headline(name)
     words = measure(name)
     as_percent = in_percent(name, record)
     return {
+        "group": words.group,
         "title": words.title,
         "name": name,
         "meaning": _meaning(words.meaning, record),
@@ -315,26 +267,6 @@ def _deeds(found: Lookup) -> Table | None:
         ],
         caption="What was done to the original before it was counted",
     )
-
-
-def _off(found: Lookup) -> list[dict[str, Any]]:
-    """List all that is off, kind by kind, the worst of each first."""
-    return [
-        {
-            "title": titled_kind(kind),
-            "words": [each.note for each in records[:MOST_LISTED]],
-            "more": max(0, len(records) - MOST_LISTED),
-        }
-        for kind, records in by_kind(found).items()
-    ]
-
-
-def _drafts(found: Lookup) -> list[dict[str, str]]:
-    """List drafts of rules against rows that cannot be."""
-    return [
-        {"text": record.note.strip(), "rows": f"{record.value or 0:,.0f}"}
-        for record in found.subjects("drafted_rule")
-    ]
 
 
 def _listed(entries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:

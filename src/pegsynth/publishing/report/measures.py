@@ -5,10 +5,13 @@ A measure that is not listed here still has its place on the page, under its own
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Literal
 
-from pegsynth.publishing.report.wording import NOT_COMPUTED, number, percent, short
+from pegsynth.publishing.report.wording import NOT_COMPUTED, TERM, number, percent, short
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Record
@@ -40,138 +43,16 @@ class Measure:
     group: Group = "utility"
 
 
-def _risk(title: str, meaning: str, reference: str = "bootstrap", *, share: bool = True) -> Measure:
-    return Measure(title, meaning, reference, share, "risk")
+@cache
+def measures() -> dict[str, Measure]:
+    """Return what is known of every measure, in the order in which pages name them."""
+    text = files("pegsynth.publishing.report").joinpath("measures.toml").read_text("utf-8")
+    return {name: Measure(**words) for name, words in tomllib.loads(text).items()}
 
 
-_RESAMPLE = "plain resample"
-MEASURES = {
-    "tvd1": Measure(
-        "One-way tables", "rows out of place, mean over features", _RESAMPLE, share=True
-    ),
-    "tvd2": Measure("Two-way tables", "rows out of place, mean over pairs", _RESAMPLE, share=True),
-    "tvd2_weighted": Measure(
-        "Two-way tables by information",
-        "rows out of place, mean over pairs that counts columns by how much they vary",
-        _RESAMPLE,
-        share=True,
-    ),
-    "new_combinations": Measure("Combinations that the original lacks", share=True),
-    "drafted_rule": Measure("Draft of a rule"),
-    "tvd3": Measure(
-        "Three-way tables", "rows out of place, mean over triples", _RESAMPLE, share=True
-    ),
-    "marginal_distance": Measure(
-        "Marginal distance", "squared differences of shares, mean over features", _RESAMPLE
-    ),
-    "conditional_distance": Measure(
-        "Conditional distance",
-        "squared differences of conditional shares, mean over ordered pairs",
-        _RESAMPLE,
-    ),
-    "regression_distance": Measure(
-        "Regression distance", "relative differences of coefficients, summed", _RESAMPLE
-    ),
-    "transition_distance": Measure(
-        "From one row to the next", "rows out of place, mean over features", _RESAMPLE, share=True
-    ),
-    "rows_per_unit_distance": Measure(
-        "Rows of a unit", "units out of place", _RESAMPLE, share=True
-    ),
-    "first_row_distance": Measure(
-        "First rows", "units out of place, mean over features", _RESAMPLE, share=True
-    ),
-    "last_row_distance": Measure(
-        "Last rows", "units out of place, mean over features", _RESAMPLE, share=True
-    ),
-    "gap_distance": Measure("Time between rows", "rows out of place", _RESAMPLE, share=True),
-    "inconsistent_units": Measure("Inconsistent units", "that cannot be", "none", share=True),
-    "reappearing_histories": _risk(
-        "Histories that reappear", "whole histories of exactly one unit", "the original's own"
-    ),
-    "interval_overlap": Measure(
-        "Interval overlap", "of the coefficients' intervals, 1 when they agree", "same intervals"
-    ),
-    "kolmogorov_distance": Measure(
-        "Kolmogorov distance",
-        "largest distance of distribution functions of numbers, mean over numeric features",
-        _RESAMPLE,
-    ),
-    "wasserstein_distance": Measure(
-        "Wasserstein distance",
-        "how far numbers have moved, in standard deviations, mean over numeric features",
-        _RESAMPLE,
-    ),
-    "pearson_distance": Measure(
-        "Correlations (Pearson)", "mean difference over pairs of numeric features", _RESAMPLE
-    ),
-    "spearman_distance": Measure(
-        "Rank correlations (Spearman)", "mean difference over pairs of numeric features", _RESAMPLE
-    ),
-    "utility_faults": Measure(
-        "What is off", "faults of the release, by the rules of the verdict", "none"
-    ),
-    "value_mean": Measure("Mean", reference="original"),
-    "value_sd": Measure("Standard deviation", reference="original"),
-    "value_quantile": Measure("Quantile", reference="original"),
-    "value_zeros": Measure("Zeros", reference="original", share=True),
-    "value_heap": Measure("Rows at one number", reference="original", share=True),
-    "value_tail": Measure("Rows in a tail", reference="original", share=True),
-    "pearson_correlation": Measure("Pearson correlation", reference="original"),
-    "spearman_correlation": Measure("Spearman correlation", reference="original"),
-    "pmse": Measure("Propensity error", "how well a model tells the two tables apart", "by chance"),
-    "pmse_ratio": Measure(
-        "Propensity ratio", "propensity error over what chance gives", "by chance"
-    ),
-    "auc_synthetic": Measure(
-        "Prediction, trained on synthetic", "area under the curve on real rows", "trained on real"
-    ),
-    "cap_rows": Measure("Rows that the cap leaves out", share=True),
-    "cap_units": Measure("Units that the cap cuts", share=True),
-    "rows_compared": Measure("Rows that are compared", share=True),
-    "cap_effect": Measure("What the cap moves", share=True),
-    "values_bounded": Measure("Numbers bounded", share=True),
-    "values_unlisted": Measure("Values counted as one category", share=True),
-    "values_recoded": Measure("Values recoded", share=True),
-    "effective_rows": Measure(
-        "Effective rows", "rows of equal weight that say as much", "rows of the table"
-    ),
-    "empty_table": Measure("Empty table"),
-    "missing_column": Measure("Missing column"),
-    "unlisted_column": Measure("Column without a listed value"),
-    "extra_columns": Measure("Columns that the schema does not describe"),
-    "unknown_values": Measure("Values that the schema does not list", share=True),
-    "holdout_in_original": Measure("Hold-out rows among the original rows", share=True),
-    "auc_real": Measure("Prediction, trained on real", "area under the curve on real rows"),
-    "uniqueness": _risk("Unique rows", "alone with their quasi-identifiers", "original"),
-    "intruder_error": _risk(
-        "Intruder's error", "wrong guesses of a sensitive value from what is known"
-    ),
-    "intruder_matched": _risk(
-        "Targets with a match", "people of whom a released row agrees with all that is known"
-    ),
-    "reappearing_uniques": _risk(
-        "Uniques that reappear", "unique originals whose combination is released"
-    ),
-    "reappearing_as_unique": _risk(
-        "Uniques that reappear alone", "unique originals whose combination is released exactly once"
-    ),
-    "reiter_risk": _risk(
-        "Expected match risk (Reiter)",
-        "chance that a matching released row is right, mean over people",
-    ),
-    "reiter_true_match_rate": _risk("True matches (Reiter)", "a single match, and right"),
-    "reiter_false_match_rate": _risk("False matches (Reiter)", "wrong ones among single matches"),
-    "membership_auc": _risk(
-        "Membership, area under the curve",
-        "whether a row was in the original, guessed from the release",
-        "by chance",
-        share=False,
-    ),
-    "membership_advantage": _risk(
-        "Membership advantage", "right guesses beyond chance", "by chance", share=False
-    ),
-}
+REGRESSION = "Regression"
+NO_REASON = "not computed; no reason was saved"
+_COEFFICIENTS = ("coefficient", "coefficient_original", "interval_overlap")
 _AMOUNTS = "mean absolute error"
 FAULTS = (
     *("empty_table", "missing_column", "unlisted_column", "extra_columns", "unknown_values"),
@@ -188,20 +69,27 @@ _PARTS = {
 
 def measure(name: str) -> Measure:
     """Return what is known of a measure; a variant is spoken of as its stem."""
-    if name in MEASURES:
-        return MEASURES[name]
-    stems = [stem for stem in MEASURES if name.startswith(stem + "_")]
+    known = measures()
+    if name in known:
+        return known[name]
+    stems = [stem for stem in known if name.startswith(stem + "_")]
     if stems:
-        return MEASURES[max(stems, key=len)]
+        return known[max(stems, key=len)]
     return Measure(short(name.replace("_", " ")))
 
 
 def titled(name: str) -> str:
     """Return the title of a measure; that of a variant says which part of it is meant."""
     title = measure(name).title
-    if name in MEASURES:
+    if name in measures():
         return title
     return next((f"{title}, {words}" for end, words in _PARTS.items() if name.endswith(end)), title)
+
+
+def titled_form(record: Record) -> str:
+    """Return the title of a measure, and in which of its forms it was taken."""
+    title = measure(record.name).title
+    return f"{title}: {short(record.subject)}" if record.subject else title
 
 
 def has_control(found: Lookup, record: Record) -> bool:
@@ -265,3 +153,53 @@ def range_text(record: Record | None, *, as_percent: bool) -> str:
         return ""
     low, high = (figure_text(end, as_percent=as_percent) for end in (record.low, record.high))
     return f"{low} to {high}"
+
+
+def missing_entries(found: Lookup) -> list[tuple[str, str, str]]:
+    """List what has no value, every reason once: title, subject, reason.
+
+    A regression that could not be fitted has a record without a value for every coefficient; here
+    it is one entry. Measures that lack the same thing for the same reason share one.
+    """
+    fitted = {
+        formula_of(record)
+        for record in found.subjects("interval_overlap")
+        if record.value is not None
+    }
+    regressions: dict[str, str] = {}
+    others: dict[tuple[str, str], list[str]] = {}
+    for record in found.metrics.records:
+        if record.value is not None or record.name in FAULTS:
+            continue
+        about = _regression(record, fitted)
+        if not about:
+            others.setdefault((record.subject, reason_of(record)), []).append(titled(record.name))
+        # The overlap speaks of both tables, the coefficients of one each.
+        elif about not in regressions or record.name == "interval_overlap":
+            regressions[about] = reason_of(record)
+    entries = [(REGRESSION, about, reason) for about, reason in regressions.items()]
+    entries += [
+        ("; ".join(dict.fromkeys(titles)), subject, reason)
+        for (subject, reason), titles in others.items()
+    ]
+    return entries
+
+
+def formula_of(record: Record) -> str:
+    """Return the formula that a record about a regression speaks of."""
+    return record.subject.partition(TERM)[0]
+
+
+def reason_of(record: Record | None) -> str:
+    """Say why a record has no value."""
+    return record.note if record is not None and record.note else NO_REASON
+
+
+def _regression(record: Record, fitted: set[str]) -> str:
+    """Return what the entry of a regression is about; empty for any other measure."""
+    formula = formula_of(record)
+    if not formula:
+        return ""
+    if record.name in _COEFFICIENTS:
+        return record.subject if formula in fitted else formula
+    return formula if record.name == "regression_distance" and formula not in fitted else ""

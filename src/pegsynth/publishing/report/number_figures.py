@@ -1,13 +1,15 @@
-"""Numbers: distribution functions side by side, tables of moments, and of correlations."""
+"""Numbers: distribution functions side by side, moments, correlations, and regressions."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from pegsynth.publishing.report.charts import curves
-from pegsynth.publishing.report.figure import Figure, Table, table_of
+from pegsynth.publishing.report.figure import Figure, Table, chart, table_of
 from pegsynth.publishing.report.measures import figure_text, range_text
-from pegsynth.publishing.report.wording import NOT_COMPUTED, TERM, amount, short
+from pegsynth.publishing.report.wording import NOT_COMPUTED, TERM, amount, short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Cumulative, Record
@@ -35,6 +37,9 @@ _WORDS = {
 }
 _SHARES = ("value_zeros", "value_heap", "value_tail")
 _COLUMNS = ("Figure", "Original", "Synthetic", "Interval")
+MOST_TERMS = 30
+_FOREST_WIDTH = 310
+_TERM_COLUMNS = ("Term", "Original", "Interval", "Synthetic", "Interval", "Overlap")
 _CORRELATIONS = ("pearson_correlation", "spearman_correlation")
 
 
@@ -100,7 +105,8 @@ def _figure(found: Lookup, place: int, cumulative: Cumulative) -> Figure:
         f"numbers-{place:03d}",
         name,
         f"{caption}.",
-        lambda: curves(
+        chart(
+            "curves",
             rows,
             x_title=name,
             y_title="share of rows",
@@ -137,12 +143,9 @@ def _distance(found: Lookup, cumulative: Cumulative) -> float:
 def _overview(found: Lookup, feature: str) -> list[str]:
     cells = [short(feature)]
     for name, _ in _OVERVIEW:
-        record = found.record(name, feature)
-        figures = (None, None) if record is None else (record.baseline, record.value)
-        if name.startswith("kolmogorov"):
-            figures = figures[::-1]
         absent = "none" if name == "value_zeros" else NOT_COMPUTED
-        cells += [absent if each is None else _written(name, each) for each in figures]
+        both = _both(found, name, feature, partial(_written, name), absent=absent)
+        cells += both[::-1] if name.startswith("kolmogorov") else both
     return cells
 
 
@@ -150,15 +153,26 @@ def _dated(found: Lookup, numeric: set[str]) -> list[list[str]]:
     """Return a line for each feature of dates or times: distances, beside those of chance."""
     rows = []
     for record in found.subjects("kolmogorov_distance"):
-        if record.subject in numeric or record.value is None:
-            continue
-        line = [short(record.subject)]
-        for name in ("kolmogorov_distance", "wasserstein_distance"):
-            one = found.record(name, record.subject)
-            figures = (None, None) if one is None else (one.value, one.baseline)
-            line += [NOT_COMPUTED if each is None else _written(name, each) for each in figures]
-        rows.append(line)
+        if record.subject not in numeric and record.value is not None:
+            line = [short(record.subject)]
+            for name in ("kolmogorov_distance", "wasserstein_distance"):
+                line += _both(found, name, record.subject, partial(_written, name))[::-1]
+            rows.append(line)
     return rows
+
+
+def _both(
+    found: Lookup,
+    name: str,
+    subject: str,
+    write: Callable[[float], str],
+    *,
+    absent: str = NOT_COMPUTED,
+) -> list[str]:
+    """Write what a record compares with, and its value."""
+    record = found.record(name, subject)
+    figures = (None, None) if record is None else (record.baseline, record.value)
+    return [absent if each is None else write(each) for each in figures]
 
 
 def _details(found: Lookup, feature: str) -> list[list[str]]:
@@ -194,10 +208,103 @@ def _pairs(found: Lookup) -> list[list[str]]:
     for subject in sorted(apart, key=lambda each: -apart[each]):
         cells = [short(subject)]
         for name in _CORRELATIONS:
-            correlation = found.record(name, subject)
-            figures = (
-                (None, None) if correlation is None else (correlation.baseline, correlation.value)
-            )
-            cells += [NOT_COMPUTED if each is None else f"{each:.3f}" for each in figures]
+            cells += _both(found, name, subject, "{:.3f}".format)
         rows.append(cells)
     return rows
+
+
+@dataclass(frozen=True)
+class _Term:
+    """One coefficient as both sides estimate it."""
+
+    name: str
+    original: Record | None
+    synthetic: Record | None
+    overlap: Record | None
+
+
+def regression_figures(found: Lookup) -> list[Figure]:
+    """Draw a forest plot for each formula that was fitted to a table at least.
+
+    Beyond `MOST_TERMS` coefficients those whose intervals overlap least are drawn.
+    """
+    fitted = {
+        formula: terms for formula, terms in _formulas(found).items() if any(map(_drawable, terms))
+    }
+    return [
+        _forest(number, formula, terms)
+        for number, (formula, terms) in enumerate(fitted.items(), start=1)
+    ]
+
+
+def _formulas(found: Lookup) -> dict[str, list[_Term]]:
+    formulas: dict[str, list[_Term]] = {}
+    subjects = dict.fromkeys(
+        record.subject
+        for name in ("coefficient_original", "coefficient")
+        for record in found.subjects(name)
+    )
+    for subject in subjects:
+        formula, _, term = subject.partition(TERM)
+        records = (
+            found.record(name, subject)
+            for name in ("coefficient_original", "coefficient", "interval_overlap")
+        )
+        formulas.setdefault(formula, []).append(_Term(term, *records))
+    return formulas
+
+
+def _forest(place: int, formula: str, terms: list[_Term]) -> Figure:
+    drawable = [term for term in terms if _drawable(term)]
+    shown = drawable
+    caption = "Points are estimates, bars their intervals; every term has a scale of its own."
+    found = [term.synthetic for term in drawable if term.synthetic is not None]
+    if how := next((record.note for record in found if record.value is not None), ""):
+        caption += f" Synthetic: {how}."
+    if len(drawable) > MOST_TERMS:
+        least = sorted(drawable, key=_agreement)[:MOST_TERMS]
+        shown = [term for term in drawable if term in least]
+        caption += f" Of {len(drawable):,} terms the {MOST_TERMS} that agree least are drawn."
+    labels = short_labels(term.name for term in shown)
+    rows = [row for term in shown for row in _points(term, labels[term.name])]
+    return Figure(
+        f"regression-{place}",
+        short(formula),
+        caption,
+        chart("forest_plot", rows, order=(ORIGINAL, SYNTHETIC), width=_FOREST_WIDTH),
+        table_of(_TERM_COLUMNS, [_term_line(term) for term in terms]),
+    )
+
+
+def _drawable(term: _Term) -> bool:
+    """Say whether one of the two sides has an estimate."""
+    sides = (term.original, term.synthetic)
+    return any(record is not None and record.value is not None for record in sides)
+
+
+def _agreement(term: _Term) -> float:
+    return term.overlap.value if term.overlap and term.overlap.value is not None else -1.0
+
+
+def _points(term: _Term, label: str) -> list[dict[str, object]]:
+    sides = ((ORIGINAL, term.original), (SYNTHETIC, term.synthetic))
+    return [
+        {
+            "label": label,
+            "series": series,
+            "value": record.value,
+            "low": record.low,
+            "high": record.high,
+        }
+        for series, record in sides
+        if record is not None and record.value is not None
+    ]
+
+
+def _term_line(term: _Term) -> tuple[str, ...]:
+    cells = [short(term.name)]
+    for record in (term.original, term.synthetic):
+        cells.append(figure_text(record.value if record else None, as_percent=False))
+        cells.append(range_text(record, as_percent=False))
+    overlap = term.overlap.value if term.overlap else None
+    return (*cells, figure_text(overlap, as_percent=False))

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.publishing.report.charts import forest_plot, risk_utility_map
-from pegsynth.publishing.report.figure import Figure, table_of
+from pegsynth.publishing.report.figure import Figure, chart, table_of
 from pegsynth.publishing.report.measures import (
     figure_text,
     in_percent,
     measure,
     range_text,
     reference_of,
+    titled_form,
 )
-from pegsynth.publishing.report.wording import short, short_labels
+from pegsynth.publishing.report.wording import short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Record
@@ -76,28 +76,12 @@ def risk_figures(found: Lookup) -> list[Figure]:
     return figures + _panels("people", "People at risk", _PEOPLE_CAPTION, points, as_percent=True)
 
 
-def risk_maps(found: Lookup, points: Sequence[Mapping[str, Any]] = ()) -> list[Figure]:
-    """Draw risk against utility: this release among its references, and any other points.
-
-    Parameters
-    ----------
-    found
-        Saved results.
-    points
-        More points for the first map: ``series``, ``utility``, ``risk`` and, where known,
-        ``label`` and the intervals ``utility_low``, ``utility_high``, ``risk_low`` and
-        ``risk_high``.
-    """
+def risk_maps(found: Lookup) -> list[Figure]:
+    """Draw risk against utility: this release among its references."""
     pairs = found.record("tvd2")
     if pairs is None or pairs.value is None:
         return []
-    maps: list[Figure] = []
-    for record in _mapped(found):
-        own = _map_points(found, pairs, record)
-        more = points if not maps else ()
-        # Drawn last, this release lies on top of what it is compared with.
-        maps.append(_map(found, len(maps) + 1, pairs, record, [*more, *reversed(own)]))
-    return maps
+    return [_map(found, place, pairs, each) for place, each in enumerate(_mapped(found), start=1)]
 
 
 def _mapped(found: Lookup) -> list[Record]:
@@ -110,62 +94,81 @@ def _mapped(found: Lookup) -> list[Record]:
     return chosen
 
 
-def _map_points(found: Lookup, pairs: Record, record: Record) -> list[dict[str, Any]]:
-    own = {
-        "series": RELEASE,
-        "utility": pairs.value,
-        "utility_low": pairs.low,
-        "utility_high": pairs.high,
-        "risk": record.value,
-        "risk_low": record.low,
-        "risk_high": record.high,
-    }
+def _map(found: Lookup, place: int, pairs: Record, record: Record) -> Figure:
+    points = [map_point(RELEASE, pairs, record)]
     bootstrap = found.record(f"{record.name}_bootstrap", record.subject)
-    if bootstrap is None or bootstrap.value is None:
-        return [own]
-    other = {"series": "bootstrap", "utility": pairs.baseline, "risk": bootstrap.value}
-    return [own, other | {"risk_low": bootstrap.low, "risk_high": bootstrap.high}]
-
-
-def _map(
-    found: Lookup, place: int, pairs: Record, record: Record, every: Sequence[Mapping[str, Any]]
-) -> Figure:
-    as_percent = in_percent(record.name, record)
-    beside = any(point.get("series") == "bootstrap" for point in every)
+    beside = bootstrap is not None and bootstrap.value is not None
+    if beside:
+        other = map_point("bootstrap", None, bootstrap)
+        # Drawn last, this release lies on top of what it is compared with.
+        points.insert(0, other | {"utility": pairs.baseline})
     words = reference_of(found, record)
+    return risk_map(
+        f"map-{place}",
+        record,
+        points,
+        named={"Series": "series", "Point": "label"},
+        caption=" Point at a mark, or reach it with the tab key.",
+        x_reference=(None if beside else pairs.baseline, "plain resample"),
+        y_reference=(None if words == "bootstrap" and beside else record.baseline, words),
+        x_title="Rows out of place in two-way tables",
+        order=SERIES,
+        width=_WIDTH,
+        height=_HEIGHT,
+    )
+
+
+def map_point(series: str, utility: Record | None, risk: Record | None) -> dict[str, Any]:
+    """Return a point of a map: two figures with their intervals."""
+    return {"series": series} | {
+        f"{side}{end}": getattr(record, key)
+        for side, record in (("utility", utility), ("risk", risk))
+        for end, key in (("", "value"), ("_low", "low"), ("_high", "high"))
+        if record is not None
+    }
+
+
+def risk_map(
+    name: str,
+    record: Record,
+    points: Sequence[Mapping[str, Any]],
+    *,
+    named: Mapping[str, str],
+    caption: str = "",
+    **look: Any,
+) -> Figure:
+    """Draw points of risk against utility.
+
+    Parameters
+    ----------
+    record
+        The risk, in the form in which it is drawn.
+    points
+        As `map_point` makes them.
+    named
+        Columns of the table that name a point, and its keys for them.
+    caption
+        What else is to be said of it.
+    **look
+        As for `risk_utility_map`.
+    """
+    as_percent, title = in_percent(record.name, record), measure(record.name).title
     safer = "up is safer" if record.better == "higher" else "down is safer"
-    about = f": {short(record.subject)}" if record.subject else ""
-    title = f"{measure(record.name).title}{about}"
     rows = [
         (
-            str(point.get("series", "")),
-            str(point.get("label") or ""),
+            *(str(point.get(key) or "") for key in named.values()),
             figure_text(point.get("utility"), as_percent=True),
             figure_text(point.get("risk"), as_percent=as_percent),
         )
-        for point in every
+        for point in points
     ]
-    columns = ("Series", "Point", "Rows out of place", measure(record.name).title)
+    look |= {"x_zero": True, "x_percent": True, "y_percent": as_percent, "y_title": title}
     return Figure(
-        f"map-{place}",
-        title,
-        f"Left is more useful, {safer}. Point at a mark, or reach it with the tab key.",
-        lambda: risk_utility_map(
-            every,
-            x="utility",
-            y="risk",
-            x_reference=(None if beside else pairs.baseline, "plain resample"),
-            y_reference=(None if words == "bootstrap" and beside else record.baseline, words),
-            x_zero=True,
-            x_title="Rows out of place in two-way tables",
-            y_title=measure(record.name).title,
-            order=SERIES,
-            x_percent=True,
-            y_percent=as_percent,
-            width=_WIDTH,
-            height=_HEIGHT,
-        ),
-        table_of(columns, rows),
+        name,
+        titled_form(record),
+        f"Left is more useful, {safer}.{caption}",
+        chart("risk_utility_map", points, x="utility", y="risk", **look),
+        table_of((*named, "Rows out of place", title), rows),
         targets=True,
     )
 
@@ -202,7 +205,8 @@ def _panels(
         name,
         title,
         caption,
-        lambda: forest_plot(
+        chart(
+            "forest_plot",
             drawn,
             order=SERIES,
             reference=reference,

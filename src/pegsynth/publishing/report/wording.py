@@ -9,10 +9,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy.statement import rows_counted
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Metrics, Record
+    from pegsynth.privacy import Ledger
 
 
 NOT_COMPUTED = "n/a"
@@ -113,6 +117,16 @@ def guarantee_headline(guarantee: Mapping[str, Any]) -> str:
 def _shown(value: Any) -> str:
     """Write a figure of a ledger as its statement does: rounded up, 1e-6 and not 1e-06."""
     return display_up(value) if isinstance(value, float) else str(value)
+
+
+def guarantee_fields(ledger: Ledger) -> dict[str, Any]:
+    """Return the guarantee as plain fields for the report, rounded up for reading."""
+    fields: dict[str, Any] = msgspec.to_builtins(ledger.guarantee)
+    fields["rows_per_unit"] = rows_counted(ledger)
+    for name in ("epsilon", "rho", "epsilon_per_row"):
+        if fields[name] is not None:
+            fields[name] = float(display_up(fields[name]))
+    return fields
 
 
 def guarantee_facts(guarantee: Mapping[str, Any]) -> list[tuple[str, str]]:
