@@ -43,7 +43,7 @@ from pegsynth.pipeline.running import (
 )
 from pegsynth.pipeline.settling import LEAST_ROOM, check_output, settle
 from pegsynth.privacy import Ledger
-from pegsynth.publishing.completed_texts import completed_name
+from pegsynth.publishing.facts import completed_name
 from pegsynth.publishing.folder import check_folder, new_folder
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema

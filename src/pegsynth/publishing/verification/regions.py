@@ -19,11 +19,11 @@ import polars as pl
 
 from pegsynth.codec.codec import Encoder
 from pegsynth.errors import ParameterError
+from pegsynth.inference.choice import weight_columns
 from pegsynth.inference.combining_rules import own_noise, replicate_weights
 from pegsynth.inference.formula import Formula
 from pegsynth.inference.model_matrix import INTERCEPT, Column, columns_of, sample_of
 from pegsynth.inference.regression_fit import RegressionFit, fit
-from pegsynth.inference.replicated import weight_columns
 from pegsynth.inference.value_columns import TableValues, ValueCollector
 from pegsynth.kernels.arrays import Codes, Int64
 from pegsynth.schema import Schema
