@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -140,3 +141,25 @@ def test_a_table_that_noise_drowns_supports_nothing():
             statuses.append(found.statuses["cell"])
     assert statuses == ["supported", "supported", "not supported", "not supported"]
     assert "noise drowns the published table of sev x sex" in str(found)
+
+
+def test_coefficients_of_one_fit_are_supported_together():
+    """Rows that noise hides move one by more than its interval; they move all that hang on it."""
+    table, weights = frame(), np.ones(ROWS)
+    still = np.arange(ROWS) % 2.0
+
+    def estimates(rows, counted):
+        values = {"stay": rows["los"].to_numpy(), "odd": still}
+        return {name: float(np.average(line, weights=counted)) for name, line in values.items()}
+
+    found = pegsynth.replicated(estimates, table).combined
+    found = replace(found, statuses=("supported", "supported"))
+
+    def statuses(analysis):
+        judged = ledger_support.with_shared_bias(
+            found, lambda counted: estimates(table, counted), table, weights, ledger(10.0), analysis
+        )
+        return judged.statuses
+
+    assert statuses("los") == ("supported by bins only", "supported")
+    assert statuses("los ~ sev") == ("supported by bins only", "supported by bins only")

@@ -293,6 +293,9 @@ def with_shared_bias(
                 for status, off, reach in zip(statuses, moved, half.tolist(), strict=True)
             ]
             if any(beyond):
+                if "~" in analysis:
+                    # Coefficients of one fit move together; rows at one place do not show how.
+                    beyond = [status == SUPPORTED for status in statuses]
                 statuses = [BY_BINS if b else s for b, s in zip(beyond, statuses, strict=True)]
                 notes.append(HIDDEN.format(math.ceil(rows), name))
     return replace(found, statuses=tuple(statuses), notes=tuple(notes))
