@@ -14,7 +14,7 @@ printed. ``--try`` compares settings of `Steps` on the tuning tables, and says f
 which setting the other tables would have chosen and what that gives on the one left out::
 
     python -m checks.bench.family --tables panel census --epsilons 0.1 1 --runs 3 --no-auc
-    python -m checks.bench.family --tables tuning --try "" --try "first_round=0.3, rounds=80"
+    python -m checks.bench.family --tables tuning --try "" --try "pulled=0.5, rounds=80"
 
 ``--keep FILE`` writes every run down as it ends. The same command takes up where a stopped one
 left off, and with more ``--runs`` adds to what is there; name another file after a change.
@@ -361,7 +361,7 @@ def compare(options: argparse.Namespace, variants: Mapping[str, Steps]) -> None:
 
 
 def _steps(text: str) -> Steps:
-    """Return `Steps` with some figures replaced: ``rounds=80, first_round=0.3``."""
+    """Return `Steps` with some figures replaced: ``rounds=80, pulled=0.5``."""
     call = ast.parse(f"dict({text})", mode="eval").body
     given: dict[str, Any] = {
         each.arg: ast.literal_eval(each.value)
@@ -404,7 +404,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     add("--epsilons", nargs="+", type=float, default=EPSILONS)
     add("--runs", type=int, default=3)
-    add("--steps", default="", metavar="SETTINGS", help='such as "rounds=80, first_round=0.3"')
+    add("--steps", default="", metavar="SETTINGS", help='such as "rounds=80, pulled=0.5"')
     add("--try", dest="variants", action="append", default=[], metavar="SETTINGS")
     add("--score", choices=SCORES, default="tvd2", help="what --try compares")
     add("--keep", type=Path, metavar="FILE", help="where runs are written down as they end")
