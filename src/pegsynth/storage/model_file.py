@@ -87,7 +87,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tail_bits: int
     ledger: msgspec.Raw
     shares: list[list[float]] = []
-    total: float = 1.0
+    total: float
     recipe: StoredPlan | None = None
     frame: FrameKind | None = None
 
