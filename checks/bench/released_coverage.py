@@ -19,6 +19,7 @@ from checks.bench.coverage_tally import Interval, Release
 from pegsynth.inference import Combined, Floor, combine
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.released.draw import draw_rows, released_total, take_rows
+from pegsynth.methods.released.domain import Domain
 from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.published import Released
 from pegsynth.methods.released.replicates import Source, own_noise_tables
@@ -127,15 +128,11 @@ def release(population: Population, which: Release, how: How) -> Analysed:
     budget_filter = PrivacyFilter(
         budget.whole("pure" if how.pure else "zcdp"), stream, threads=threads
     )
-    ruled = {feature for rule in population.rules for feature, _ in rule.forbidden}
     released, ready = release_blocks(
         codes,
-        population.sizes,
+        Domain(tuple(population.sizes), tuple(population.ordered), rules=tuple(population.rules)),
         budget_filter,
         stream,
-        ordered=population.ordered,
-        rules=population.rules,
-        whole=[feature in ruled for feature in range(len(population.sizes))],
         rows=len(codes),
         threads=threads,
     )

@@ -169,7 +169,6 @@ def test_measured_edges_and_categories_are_those_of_first_rows(table):
     ("panel_keys", "told", "message"),
     [
         ({}, {"replicates": 3}, "replicates does not go with transitions that are pooled"),
-        ({}, {"l": 2.0}, "transitions that are pooled over positions are put together from two"),
         ({"gaps": "private"}, {}, "list gaps, leave them out"),
         ({}, {"where": {"ward_3": "heart"}}, "where ward_3.* can be given"),
     ],

@@ -69,7 +69,7 @@ def test_no_language_lacks_a_message_or_a_place():
 
 def test_every_reason_and_every_assumption_has_its_message():
     source = Path(declared.__file__).read_text()
-    codes = set(re.findall(r'code="([a-z-]+)"', source))
+    codes = {*re.findall(r'code="([a-z-]+)"', source), *declared._OF_FEATURES}
     assert len(codes) >= 17
     keys = set(all_messages())
     assert {f"assumed_{code}" for code in codes} == {

@@ -153,7 +153,7 @@ def split_budget(
     margins = min(max(needed, steps.least_margins), steps.most_margins) * kept
     choices = steps.first_choices * kept
     rest = (1 - withheld - TOTAL_SHARE - choices - margins) * (1 - 1e-9)
-    first = rest * FIRST_ROUND
+    first = rest * FIRST_ROUND if steps.rounds else rest
     count = len(category_counts) if placed is None else placed
     choice = choices / max(count - 1, 1)
     return Split(margins, choice, first, rest - first)
