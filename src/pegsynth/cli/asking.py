@@ -173,7 +173,7 @@ def audit(
         str | None,
         typer.Option(
             "--method",
-            help="This one only; numbers: measured edges; doors: readers; interference: releases "
+            help="This one only; numbers: measured edges; interference: releases "
             "of different tables.",
         ),
     ] = None,
