@@ -45,6 +45,11 @@ def margins_of(generator):
     return Margins.of(tuple(tables), levels, shares, TOTAL)
 
 
+def table_of(fit, features):
+    """Return the first table of some features."""
+    return next(each for each in fit.tables if each.features == features)
+
+
 def measured_tables(generator):
     made = []
     for features, deviation in (((1, 0), 4.0), ((0, 2), 2.0), ((0, 1, 2), 6.0)):
@@ -178,7 +183,7 @@ def test_the_closer_a_pool_the_less_tables_move_it():
 
 def test_a_table_measured_twice_counts_by_its_precision():
     fit = fitted(np.random.default_rng(2), sweeps=1)
-    table = fit.place((0, 1))
+    table = table_of(fit, (0, 1))
     first, variance = table.noisy.copy(), table.variance.copy()
     again = NoisyTable((0, 1), np.arange(6) * 7, 2.0)
     fit.take(again)
@@ -220,7 +225,7 @@ def test_rows_should_meet_what_tables_and_weights_agree_on():
 
 def test_rows_get_nearer_to_tables_than_weights_that_have_not_come_to_rest():
     fit = fitted(np.random.default_rng(6), sweeps=1, closeness=1e-4)
-    table = fit.place((0, 2))
+    table = table_of(fit, (0, 2))
     (_, aim), weighed = fit.aims()[fit.tables.index(table)], fit.pool.expected((0, 2))
     noisy = np.maximum(table.noisy, 0.0)
     assert np.abs(aim - noisy).sum() < np.abs(weighed - noisy).sum()
@@ -249,7 +254,7 @@ def test_a_sum_of_products_under_loud_noise_leaves_rows_where_they_are():
         fit.take(NoisyTable((0, 2), np.array([50, 10, 10, 50]), deviation))
         fit.finish([np.arange(size) for size in SIZES], [True] * len(SIZES))
         fit.sweep(50)
-        place = fit.tables.index(fit.place((0, 2)))
+        place = fit.tables.index(table_of(fit, (0, 2)))
         (_, aim), weighed = fit.aims()[place], fit.pool.expected((0, 2))
         assert aim == pytest.approx(weighed, abs=1.0)
         sums[deviation] = aim[[0, 3]].sum()

@@ -27,7 +27,7 @@ All of it is post-processing of paid-for numbers (R11).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 
@@ -183,10 +183,10 @@ class JointFit:
         ]
         self._scale_by(self.tables * sweeps)
 
-    def sweep(self, times: int = 1, only: Collection[FittedTable] = ()) -> None:
-        """Scale the weights by tables in turn, all or some; one-way counts, known best, last."""
+    def sweep(self, times: int = 1, only: Sequence[FittedTable] = ()) -> None:
+        """Scale the weights by all tables or some; one-way counts, known best, come last."""
         count = len(self.pool.sizes)
-        others = [each for each in self.tables[count:] if not only or each in only]
+        others = only or self.tables[count:]
         for _ in range(times):
             self._scale_by([*others, *self.tables[:count]])
             self.ones = self.pool.each(self._expected, self.tables[:count])
@@ -235,10 +235,6 @@ class JointFit:
         if len(others) <= _MOST_AIMS // self.pool.rows - len(found):
             found += [(self.pool.keys(pair), self.pool.expected(pair)) for pair in others]
         return found
-
-    def place(self, features: Features) -> FittedTable:
-        """Return the first table of some features."""
-        return next(each for each in self.tables if each.features == features)
 
     def _scale_by(self, turns: Sequence[FittedTable]) -> None:
         """Scale the weights by the cells of one table after the other."""
@@ -368,10 +364,10 @@ class JointFit:
 
         These share a feature with it. All have their turn now and then, and at the end.
         """
-        count = len(self.tables)
+        count, wanted = len(self.tables), set(features)
         if count <= _ALL_SWEPT or count % _ALL_ANEW == 0:
             return []
-        return [each for each in self.tables if set(features) & set(each.features)]
+        return [each for each in self.tables[len(self.pool.sizes) :] if wanted & set(each.features)]
 
     def _add_products(self, scores: Mapping[int, Float64]) -> None:
         """Let the sums of products of ordered features be met, each like a table."""
