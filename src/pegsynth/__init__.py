@@ -40,8 +40,7 @@ from pegsynth.runtime import __version__ as __version__
 
 if TYPE_CHECKING:
     from pegsynth import datasets, spark
-    from pegsynth.api.estimator import PeGS
-    from pegsynth.api.fitted import published_counts, supported
+    from pegsynth.api.fitted import PeGS, published_counts, supported
     from pegsynth.api.functions import audit, fit, impute, load, plan, release, report, synthesize
     from pegsynth.errors import (
         BudgetError,
@@ -75,7 +74,7 @@ _HOMES = {
     "audit": "pegsynth.api.functions",
     "report": "pegsynth.api.functions",
     "Release": "pegsynth.publishing.result",
-    "PeGS": "pegsynth.api.estimator",
+    "PeGS": "pegsynth.api.fitted",
     "evaluate": "pegsynth.evaluation.evaluate",
     "combine": "pegsynth.inference",
     "pooled": "pegsynth.inference",

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegsynth.api.estimator import PeGS
+from pegsynth.api.fitted import PeGS
 from pegsynth.codec.code_table import CodeTable, kept_rows
 from pegsynth.codec.codec import Decoder, encode
 from pegsynth.codec.finding_categories import CandidateCounts

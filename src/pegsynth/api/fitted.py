@@ -1,4 +1,8 @@
-"""A fitted model in Python: sample it as long as its budget lasts, save it, load it again."""
+"""Fitted models in Python: sampled as long as their budget lasts, saved, and loaded again.
+
+`FittedModel` is what `pegsynth.fit` and `pegsynth.load` return; `PeGS` is the same as an estimator
+in the manner of scikit-learn.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +10,41 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 
 from pegsynth.codec.code_table import putting_back
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods import get
-from pegsynth.methods.base import Plan
+from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.session import Session
-from pegsynth.options._kinds import python_names
+from pegsynth.options import AUTO, How
+from pegsynth.options._kinds import declared, keywords, python_names, refuse_unknown
 from pegsynth.options.weight_names import WEIGHT
-from pegsynth.pipeline.drawn_tables import (
-    check_completes,
-    table_schema,
+from pegsynth.pipeline.drawn_tables import check_completes, table_schema
+from pegsynth.pipeline.fitting import fit as fit_table
+from pegsynth.pipeline.request import Able, Request, registered_options
+from pegsynth.pipeline.running import (
+    booked_run,
+    booked_table,
+    open_saved,
+    to_be_saved,
+    whole_tables,
 )
-from pegsynth.pipeline.request import Request
-from pegsynth.pipeline.running import open_saved, to_be_saved, whole_tables
+from pegsynth.pipeline.settling import Settled, settle
 from pegsynth.privacy import Ledger
+from pegsynth.progress import Progress, shown
 from pegsynth.publishing.result import Release
+from pegsynth.random import RandomStream
+from pegsynth.runtime import check_threads
 from pegsynth.schema import Schema
+from pegsynth.storage.book.booking import Booking
 from pegsynth.storage.model_file import load_model, save_model
 from pegsynth.storage.spending import locked
 from pegsynth.tables.caller_frames import FrameKind, frame_kind, to_kind, with_index
-from pegsynth.tables.reader import TableReader
+from pegsynth.tables.streams import held
+from pegsynth.tables.table_input import named_source
 
 if TYPE_CHECKING:
     from pegsynth.methods.released.supported import Support
@@ -37,19 +52,34 @@ if TYPE_CHECKING:
 
 Finish = Callable[[pl.DataFrame], Any]
 """Turns the drawn rows of one table into the table that a caller gets."""
+Read = Callable[[Settled, Booking], tuple[Model, Finish]]
+"""Fits a table; the booking begins before the first row is read."""
 
 
 class FittedModel:
     """A fitted table, to be sampled as long as its budget lasts.
 
-    Made by `pegsynth.fit`. Once it is saved, everything that is sampled is charged to the
-    record beside the file, so that nobody spends the same budget twice.
+    Made by `pegsynth.fit`, or of a model file by `pegsynth.load`. What is sampled of a model that
+    was saved is charged to the record beside its file before rows are returned, so that nobody
+    spends the same budget twice.
+
+    Attributes
+    ----------
+    path
+        The file; None for a model that was not saved.
     """
 
-    def __init__(self, session: Session, request: Request, finish: Finish) -> None:
-        self._session, self._request = session, request
-        self._finish = finish
-        self._saved: SavedModel | None = None
+    def __init__(
+        self,
+        source: Session | Path,
+        request: Request | None = None,
+        finish: Finish | None = None,
+    ) -> None:
+        self.path = source if isinstance(source, Path) else None
+        self._live = source if isinstance(source, Session) else None
+        self._model = load_model(source) if isinstance(source, Path) else source.model
+        self._request = request or Request()
+        self._finish = finish or _as_loaded(self._model.frame)
 
     @python_names()
     def sample(
@@ -60,6 +90,7 @@ class FittedModel:
         where: Mapping[str, Any] | None = None,
         complete: bool = False,
         imputations: int | None = None,
+        **options: Any,
     ) -> Any:
         """Return synthetic rows of the kind that was fitted.
 
@@ -77,36 +108,45 @@ class FittedModel:
             `Release` with completed versions of its tables.
         imputations
             How many versions of each table of a release.
+        **options
+            A budget and options on how to draw, for a file of a model that was counted without
+            any.
 
         Returns
         -------
         frame or Release
         """
-        if self._saved is not None:
-            return self._saved.sample(
-                rows,
-                datasets=datasets,
-                where=where,
-                decode=self._request.decode,
-                complete=complete,
-                imputations=imputations,
-            )
+        if self.path is not None:
+            given = {"where": where} if where else {}
+            options = {"method": None, "decode": self._request.decode, **given, **options}
+            options |= {"complete": complete, "imputations": imputations}
+            request = Request.of(rows=rows, datasets=datasets or 1, **options)
+            return self._sampled_from(self.path, request, datasets)
+        refuse_unknown(options, {"datasets", "where", "complete", "imputations"}, "sample")
         wanted = Request.of(where=where or (), complete=complete, imputations=imputations)
         if complete:
-            check_completes(replace(self._session.model, plan=self.plan), dict(wanted.where))
-        changes: dict[str, Any] = {}
-        if where:
-            changes["where"] = wanted.where
-        if (datasets or 1) > 1 and get(self.plan.method).released:
+            check_completes(replace(self._model, plan=self.plan), dict(wanted.where))
+        changes: dict[str, Any] = {"where": wanted.where} if where else {}
+        if (datasets or 1) > 1 and self._is_released:
             changes["datasets"] = datasets
-        session = self._session.changed(**changes) if changes else self._session
+        session = self.session.changed(**changes) if changes else self.session
         own = self._request
         drawing = replace(wanted, decode=own.decode, wide=own.wide, threads=own.threads)
         return _sampled(session, rows, datasets, drawing, self._finish)
 
+    def _sampled_from(self, path: Path, request: Request, datasets: int | None) -> Any:
+        """Draw from the file, and charge the record beside it."""
+        with locked(path):
+            saved = open_saved(path, request)
+            with saved.booked():
+                rows = request.rows or 0
+                tables = _sampled(saved.session, rows, datasets, request, self._finish)
+                saved.commit()
+        return tables
+
     @python_names()
     def replicates(
-        self, count: int = 20, *, rows: int | None = None, weight_name: str | None = None
+        self, count: int = 20, *, rows: int | None = None, weight_name: str = WEIGHT
     ) -> Any:
         """Return a table with a weight for every row, and K replicates of it (R28).
 
@@ -117,17 +157,14 @@ class FittedModel:
         rows
             Rows of the table; None: as many as were stated when it was fitted.
         weight_name
-            What the column of weights is called, `pegs_weight` by default; the replicates have
-            _1, _2, .. behind it.
+            What the column of weights is called; the replicates have _1, _2, .. behind it.
         """
-        named: dict[str, Any] = {} if weight_name is None else {"weight_name": weight_name}
-        asked = rows or self.plan.options.rows
+        asked = rows or (None if self.plan is None else self.plan.options.rows)
         if asked is None:
             raise ParameterError("--rows is needed: how many synthetic rows to draw")
-        if self._saved is not None:
-            how = self._request.decode
-            return self._saved.sample(asked, replicates=count, decode=how, **named)
-        session = self._session.changed(replicates=count, datasets=1, **named)
+        if self.path is not None:
+            return self.sample(asked, replicates=count, weight_name=weight_name)
+        session = self.session.changed(replicates=count, datasets=1, weight_name=weight_name)
         return _sampled(session, asked, None, self._request, self._finish)
 
     @python_names()
@@ -136,40 +173,34 @@ class FittedModel:
 
         A budget has one record: a model that is not published is saved once.
         """
-        if self._saved is not None and not get(self.plan.method).released:
-            raise BudgetError(
-                f"this model is saved at {self._saved.path}: a second file would have a second "
-                "record of the same budget; move that file together with its record"
-            )
-        session, path = self._session, Path(path)
-        model = to_be_saved(session.model, session.stream)
-        save_model(model, path, spent=session.spent)
-        self._saved = SavedModel(path, self._finish)
+        session = self.session
+        save_model(to_be_saved(session.model, session.stream), Path(path), spent=session.spent)
+        self.path = Path(path)
 
     @property
     def ledger(self) -> Ledger:
         """What all samples from this model together promise."""
-        return self._session.ledger if self._saved is None else self._saved.ledger
+        return self._model.ledger if self.plan is None else self._current().ledger
 
     @property
     def rows_left(self) -> int | None:
         """Rows the budget still covers; None when there is no limit."""
-        return self._session.left() if self._saved is None else self._saved.rows_left
+        return None if self.plan is None else self._current().left()
 
     @property
     def schema(self) -> Schema:
         """The codebook."""
-        return self._session.model.schema
+        return self._model.schema
 
     @property
-    def plan(self) -> Plan:
-        """Every public choice and price."""
-        return self._session.plan
+    def plan(self) -> Plan | None:
+        """Every public choice and price; None for a model without a budget."""
+        return self._model.plan if self._live is None else self._live.plan
 
     @property
     def content(self) -> Any:
         """What was fitted, in the method's own type."""
-        return self._session.model.content
+        return self._model.content
 
     @property
     def session(self) -> Session:
@@ -180,131 +211,93 @@ class FittedModel:
         BudgetError
             If the model was saved: its budget is then spent through its file.
         """
-        if self._saved is not None and not get(self.plan.method).released:
+        if self._live is None or (self.path is not None and not self._is_released):
             raise BudgetError(
-                f"this model is saved at {self._saved.path}, and its budget is spent through that "
-                "file: sample the file, or do not save the model"
+                f"this model is saved at {self.path}, and its budget is spent through that file: "
+                "anything else would have a second record of the same budget; sample the file, or "
+                "do not save the model"
             )
-        return self._session
+        return self._live
+
+    @property
+    def _is_released(self) -> bool:
+        """Whether all was paid for when the model was fitted."""
+        return get(self._model.method).released
+
+    def _current(self) -> Session:
+        """Return a session that knows what was drawn so far."""
+        if self._live is not None and self.path is None:
+            return self._live
+        path = self.path or Path()
+        with locked(path):
+            return open_saved(path, Request(method=None)).session  # type: ignore[arg-type]
 
     def __repr__(self) -> str:
-        return _shown(self.plan.method, self.schema, self.ledger, self.rows_left)
-
-
-class SavedModel:
-    """A model file. Every sample is charged to the record beside it before rows are handed out.
-
-    Parameters
-    ----------
-    path
-        A file that `FittedModel.save` or ``pegs fit`` wrote.
-    """
-
-    def __init__(self, path: Path, finish: Finish | None = None) -> None:
-        self.path = path
-        self._model = load_model(path)
-        self._finish: Finish = finish or _as_loaded(self._model.frame)
-
-    @python_names()
-    def sample(
-        self,
-        rows: int,
-        *,
-        datasets: int | None = None,
-        where: Mapping[str, Any] | None = None,
-        **options: Any,
-    ) -> Any:
-        """Return synthetic rows; see `FittedModel.sample`.
-
-        Parameters
-        ----------
-        **options
-            A budget and options on how to draw, for a model that was counted without any.
-        """
-        given = {"where": where} if where else {}
-        options = {"method": None, **options}
-        request = Request.of(rows=rows, datasets=datasets or 1, **given, **options)
-        with locked(self.path):
-            saved = open_saved(self.path, request)
-            with saved.booked():
-                tables = _sampled(saved.session, rows, datasets, request, self._finish)
-                saved.commit()
-        return tables
-
-    @python_names()
-    def replicates(self, count: int = 20, *, rows: int, weight_name: str = WEIGHT) -> Any:
-        """Return a table with a weight for every row, and K replicates of it (R28)."""
-        return self.sample(rows, replicates=count, weight_name=weight_name)
-
-    @property
-    def schema(self) -> Schema:
-        """The codebook."""
-        return self._model.schema
-
-    @property
-    def ledger(self) -> Ledger:
-        """What all samples from this model together promise."""
-        if self._model.plan is None:
-            return self._model.ledger
-        return self._opened().ledger
-
-    @property
-    def rows_left(self) -> int | None:
-        """Rows the budget still covers; None when there is no limit."""
-        return None if self._model.plan is None else self._opened().left()
-
-    @property
-    def plan(self) -> Plan | None:
-        """Every public choice and price; None for a model without a budget."""
-        return self._model.plan
-
-    @property
-    def content(self) -> Any:
-        """What was fitted, in the method's own type."""
-        return self._model.content
-
-    def _opened(self) -> Session:
-        with locked(self.path):
-            return open_saved(self.path, Request(method=None)).session  # type: ignore[arg-type]
-
-    def __repr__(self) -> str:
+        file = "" if self.path is None else f"{self.path}: "
+        left = self.rows_left
+        rows = "any number of rows" if left is None else f"{left:,} rows left"
         return (
-            f"{self.path}: {_shown(self._model.method, self.schema, self.ledger, self.rows_left)}"
+            f"{file}{self._model.method} model of {len(self.schema.features)} features, {rows}, "
+            f"guarantee: {self.ledger.guarantee.kind}"
         )
 
 
-def as_fitted(data: Any, kind: Any) -> Finish:
-    """Return what turns drawn rows into a table of the kind that was fitted.
+def fitted_model(settled: Settled, stream: RandomStream, read: Read) -> FittedModel:
+    """Reserve what a model can cost, fit it, and note what it has cost.
 
-    Of the fitted table only the types are kept, and none of its rows.
+    Parameters
+    ----------
+    read
+        Fits the table.
     """
-    like = data[:0] if frame_kind(data) in ("pandas", "polars") else None
-    return lambda frame: to_kind(frame, kind, like=like)
+    if settled.plan is None:
+        raise BudgetError(f"--method {settled.request.method} is fitted under a budget; state one")
+    # What is sampled later counts as well, so that a total is reserved.
+    with booked_run(replace(settled, saved=True), "fit") as booking:
+        model, finish = read(settled, booking)
+        plan, threads = model.plan or settled.plan, settled.request.thread_count
+        session = Session(model, plan, stream, threads=threads)
+        booking.settle(session.ledger)
+    return FittedModel(session, settled.request, finish)
+
+
+def reading(data: Any, source: Any, stream: RandomStream, progress: bool | Progress | None) -> Read:
+    """Return what fits a table of this machine.
+
+    Parameters
+    ----------
+    data
+        The table as the caller has it; rows that are kept keep their names.
+    source
+        The same with what is said of a database.
+    """
+
+    def read(settled: Settled, booking: Booking) -> tuple[Model, Finish]:
+        replaced = settled.request.synthesize
+        # Drawn values go beside kept ones row by row: all must come from one execution.
+        table = held(source) if replaced else source
+        with shown(progress) as told, booked_table(table, settled.schema, booking) as reader:
+            model = fit_table(reader, settled, stream, progress=told)
+            kind = reader.frame_kind
+            if not replaced:
+                # Of the fitted table only the types are kept, and none of its rows.
+                like = data[:0] if frame_kind(data) in ("pandas", "polars") else None
+                return model, lambda frame: to_kind(frame, kind, like=like)
+            put_back = putting_back(reader, model.schema, replaced)
+            kept = data if kind else None
+            return model, lambda frame: with_index(to_kind(put_back(frame), kind, like=kept), data)
+
+    return read
 
 
 def _as_loaded(kind: FrameKind | None) -> Finish:
-    """Return the same for a model file, which may be read where that library is not."""
+    """Return what makes tables of the kind that was fitted, where its library is there."""
     there = kind is not None and find_spec(kind) is not None
     return lambda frame: to_kind(frame, kind if there else None)
 
 
-def beside_kept(data: Any, reader: TableReader, schema: Schema, replaced: Sequence[str]) -> Finish:
-    """Return what puts drawn columns beside the columns of `data` that are kept."""
-    kind, put_back = reader.frame_kind, putting_back(reader, schema, replaced)
-
-    def finish(frame: pl.DataFrame) -> Any:
-        # Rows that are kept keep their names; drawn rows have none.
-        return with_index(to_kind(put_back(frame), kind, like=data if kind else None), data)
-
-    return finish
-
-
 def _sampled(
-    session: Session,
-    rows: int,
-    datasets: int | None,
-    request: Request,
-    finish: Finish,
+    session: Session, rows: int, datasets: int | None, request: Request, finish: Finish
 ) -> Any:
     """Draw tables as the caller has them; a single one comes completed, if that was asked for."""
     if datasets is None and request.imputations is not None:
@@ -322,16 +315,144 @@ def _sampled(
     return Release(frames, session.ledger, book, completed=completed)
 
 
-def _shown(method: str, schema: Schema, ledger: Ledger, left: int | None) -> str:
-    rows = "any number of rows" if left is None else f"{left:,} rows left"
-    return (
-        f"{method} model of {len(schema.features)} features, {rows}, "
-        f"guarantee: {ledger.guarantee.kind}"
-    )
+_NOT_HERE = (
+    *("engine", "master", "resume", "table", "query", "query_is_rowwise"),
+    *("complete", "imputations"),
+)
+
+
+class PeGS:
+    """Fit once, sample as long as the budget lasts; any method of `pegsynth.synthesize`.
+
+    Parameters
+    ----------
+    method
+        ``auto`` takes the method with the smallest predicted error, and ``pegs`` where no
+        total epsilon is stated; or the name of one.
+    rows
+        The most rows ever to be sampled; needed with `epsilon` for methods whose price
+        grows with rows.
+    seed
+        For tests and studies: reproducible, and without any guarantee.
+    **options
+        The budget and the options of `pegsynth.synthesize`; docs/options.md lists them.
+    """
+
+    @keywords(Request, without=_NOT_HERE, more=registered_options)
+    def __init__(self, **options: Any) -> None:
+        self._given = options
+        self._request = Request.of(**options)
+        # Whatever does not need the schema is refused at once.
+        self._request.budget  # noqa: B018
+        if self._request.method != AUTO:
+            self._request.options_for(get(self._request.method))
+        self._stream = self._request.stream()
+        self._fitted: FittedModel | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return every option as it was given, or its default."""
+        plain = Request()
+        names = [name for name in declared(Request) if name not in _NOT_HERE]
+        return {name: self._given.get(name, getattr(plain, name)) for name in names}
+
+    def set_params(self, **options: Any) -> Self:
+        """Change options; what was fitted before is forgotten."""
+        refuse_unknown(options, set(self.get_params()), "PeGS")
+        self.__init__(**{**self._given, **options})  # type: ignore[misc]
+        return self
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value!r}" for name, value in self._given.items())
+        fitted = "" if self._fitted is None else f", fitted: {self.ledger.guarantee.kind}"
+        return f"PeGS({given}){fitted}"
+
+    @property
+    def how(self) -> How | None:
+        """How codes become values."""
+        return self._request.decode
+
+    @python_names()
+    def fit(
+        self,
+        data: Any,
+        schema: Schema | str | Path,
+        *,
+        table: str | None = None,
+        query: str | None = None,
+        query_is_rowwise: bool = False,
+        progress: bool | Progress | None = None,
+    ) -> Self:
+        """Fit a table; return this estimator.
+
+        `table`, `query` and `query_is_rowwise` go with the address of a database; `progress`
+        is as for `pegsynth.synthesize`.
+        """
+        source = named_source(data, table=table, query=query, rowwise=query_is_rowwise)
+        check_threads()
+        settled = settle(schema, self._request, data=data, rows_later=True)
+        read = reading(data, source, self._stream, progress)
+        self._fitted = fitted_model(settled, self._stream, read)
+        return self
+
+    @python_names()
+    def fit_with(
+        self,
+        read: Callable[[Settled, RandomStream, Callable[[], None]], Model],
+        schema: Schema | str | Path,
+        *,
+        able: Able | None = None,
+    ) -> Self:
+        """Settle a plan and let an engine read the table; return this estimator.
+
+        Parameters
+        ----------
+        read
+            Fits the table, and calls its third argument before the first row is read.
+        able
+            Refuses methods that ``auto`` must not take.
+        """
+        check_threads()
+        settled = settle(schema, self._request, saved=True, rows_later=True, able=able)
+        self._fitted = fitted_model(
+            settled,
+            self._stream,
+            lambda settled, booking: (
+                read(settled, self._stream, booking.begin),
+                lambda frame: to_kind(frame, None),
+            ),
+        )
+        return self
+
+    @python_names()
+    def sample(self, rows: int) -> Any:
+        """Return a synthetic table of the kind that was fitted."""
+        return self.model.sample(rows)
+
+    @property
+    def model(self) -> FittedModel:
+        """The fitted model."""
+        if self._fitted is None:
+            raise ParameterError("this PeGS has not been fitted; call fit(data, schema) first")
+        return self._fitted
+
+    @property
+    def ledger(self) -> Ledger:
+        """What all samples from this model together promise."""
+        return self.model.ledger
+
+    @property
+    def rows_left(self) -> int | None:
+        """Rows the budget still covers; None when there is no limit."""
+        return self.model.rows_left
+
+    @property
+    def session(self) -> Session:
+        """The model, its plan and what was drawn so far."""
+        return self.model.session
 
 
 @python_names()
-def supported(model: FittedModel | SavedModel | str | Path, formula: str) -> Support:
+def supported(model: FittedModel | str | Path, formula: str) -> Support:
     """Say whether a published model can answer an analysis, by its structure alone (R28).
 
     Parameters
@@ -349,8 +470,7 @@ def supported(model: FittedModel | SavedModel | str | Path, formula: str) -> Sup
     """
     from pegsynth.methods.released.supported import supported as answer
 
-    if isinstance(model, str | Path):
-        model = SavedModel(Path(model))
+    model = _opened(model)
     released = getattr(model.content, "released", None)
     if getattr(model.content, "transitions", None) is not None:
         raise ParameterError(
@@ -364,7 +484,7 @@ def supported(model: FittedModel | SavedModel | str | Path, formula: str) -> Sup
 
 @python_names()
 def published_counts(
-    model: FittedModel | SavedModel | str | Path,
+    model: FittedModel | str | Path,
     of: Sequence[str],
     *,
     level: float = 0.95,
@@ -389,6 +509,9 @@ def published_counts(
     """
     from pegsynth.methods.released.asked_counts import asked_frame
 
-    if isinstance(model, str | Path):
-        model = SavedModel(Path(model))
+    model = _opened(model)
     return asked_frame(model.content, model.schema, model.plan, of, level=level, threads=threads)
+
+
+def _opened(model: FittedModel | str | Path) -> FittedModel:
+    return FittedModel(Path(model)) if isinstance(model, str | Path) else model

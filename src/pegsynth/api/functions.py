@@ -12,18 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pegsynth.api.fitted import FittedModel, SavedModel, as_fitted
-from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.api.fitted import FittedModel, fitted_model, reading
+from pegsynth.errors import ParameterError
 from pegsynth.inference.release_views import tables_of
 from pegsynth.methods.completion import check_completable, completed_frames
 from pegsynth.methods.forecast import Forecast
-from pegsynth.methods.session import Session
 from pegsynth.options import DEFAULT_IMPUTATIONS, Publication
 from pegsynth.options._kinds import check_whole, keywords, made_of, python_names
 from pegsynth.pipeline.drawn_tables import table_schema
-from pegsynth.pipeline.fitting import fit as fit_table
 from pegsynth.pipeline.request import Request, registered_options
-from pegsynth.pipeline.running import booked_run, booked_table, open_draws
+from pegsynth.pipeline.running import open_draws
 from pegsynth.pipeline.settling import settle
 from pegsynth.progress import Progress, shown
 from pegsynth.publishing.result import Release
@@ -157,26 +155,16 @@ def fit(
     request = Request.of(**options)
     source = _source(data, request)
     settled = settle(schema, request, data=source, saved=True)
-    if settled.plan is None:
-        raise BudgetError(f"--method {settled.request.method} is fitted under a budget; state one")
     if request.resume is not None:
         raise ParameterError("--resume goes with synthesize and with the command line")
     stream = request.stream()
-    with (
-        shown(progress) as told,
-        booked_run(settled, "fit") as booking,
-        booked_table(source, settled.schema, booking) as reader,
-    ):
-        model = fit_table(reader, settled, stream, progress=told)
-        session = Session(model, model.plan or settled.plan, stream, threads=request.thread_count)
-        booking.settle(session.ledger)
-    return FittedModel(session, settled.request, as_fitted(data, reader.frame_kind))
+    return fitted_model(settled, stream, reading(data, source, stream, progress))
 
 
 @python_names()
-def load(path: str | Path) -> SavedModel:
+def load(path: str | Path) -> FittedModel:
     """Open a model file; what is sampled is charged to the record beside it."""
-    return SavedModel(Path(path))
+    return FittedModel(Path(path))
 
 
 @keywords(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from pegsynth.api.estimator import PeGS
+from pegsynth.api.fitted import PeGS
 from pegsynth.codec.codec import Encoder
 from pegsynth.codec.finding_categories import MOST_BYTES, Part, private_names
 from pegsynth.codec.measured_rows import GridCounter
