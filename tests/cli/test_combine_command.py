@@ -5,7 +5,7 @@ import pytest
 from command import SECRET, check_refused, done, pegs
 from pegsynth import Ledger, combine
 from pegsynth.privacy import NotPrivate
-from pegsynth.privacy.assumptions import rows_in
+from pegsynth.privacy.assumptions import stated
 from pegsynth.privacy.draw_events import UrnDraws
 
 GOOD = """term,estimate,std_error
@@ -72,15 +72,15 @@ def test_the_ledger_tells_rule_and_rows(estimates, tmp_path):
         alpha_numerator=1, alpha_denominator=1, features=2, visits=9, rows=250, datasets=3
     )
     file = tmp_path / "privacy.json"
-    file.write_text(Ledger((event,), (rows_in(1000),)).to_json())
+    file.write_text(Ledger((event,), (stated("rows-in", {"rows_in": 1000}),)).to_json())
     check_refused(pegs("combine", estimates(GOOD), "--ledger", file), "no interval")
-    kept = Ledger((NotPrivate.because("kept-columns"),), (rows_in(1000),))
+    kept = Ledger((NotPrivate.because("kept-columns"),), (stated("rows-in", {"rows_in": 1000}),))
     file.write_text(kept.to_json())
     outcome = done("combine", estimates(GOOD), "--ledger", file)
     assert table(outcome)["age"][-1] == "partial"
     assert "by the ledger: some columns hold original values" in outcome.out
-    stated = done("combine", estimates(GOOD), "--rule", "partial")
-    assert table(stated) == table(outcome)
+    by_flag = done("combine", estimates(GOOD), "--rule", "partial")
+    assert table(by_flag) == table(outcome)
 
 
 BAD = {

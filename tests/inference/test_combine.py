@@ -20,7 +20,7 @@ from pegsynth.inference.choice import (
     without_intervals,
 )
 from pegsynth.privacy import NoisyCounts, NotPrivate, UnknownEvent, Unspent
-from pegsynth.privacy.assumptions import Assumption, rows_in
+from pegsynth.privacy.assumptions import Assumption, stated
 from pegsynth.privacy.draw_events import (
     BlockDraws,
     CappedDraws,
@@ -175,14 +175,14 @@ def test_a_method_without_virtual_rows_has_no_note_on_them():
 @pytest.mark.parametrize("rule", [None, "plug-in", "fully"])
 def test_draws_under_virtual_rows_get_no_interval(event, rule):
     """What virtual rows do to the estimates is in no spread: see docs/inference.md."""
-    ledger = Ledger((event,), (rows_in(1000),))
+    ledger = Ledger((event,), (stated("rows-in", {"rows_in": 1000}),))
     assert without_intervals(ledger)
     with pytest.raises(ParameterError, match=r"no interval for these datasets.*virtual rows"):
         combine(ESTIMATES, VARIANCES, ledger=ledger, rule=rule, **ROWS)
 
 
 def test_tables_without_virtual_rows_get_intervals():
-    plain = Ledger((NotPrivate.because("no-proof"),), (rows_in(1000),))
+    plain = Ledger((NotPrivate.because("no-proof"),), (stated("rows-in", {"rows_in": 1000}),))
     assert not without_intervals(plain)
     found = combine(ESTIMATES, VARIANCES, ledger=plain, rows=500)
     assert "by the ledger" in found.notes[0]
@@ -212,7 +212,9 @@ def test_other_ledgers_mean_plug_in():
 def test_a_ledger_of_released_blocks_means_plug_in():
     """All datasets come from the same released counts (R11, R16)."""
     noise = NoisyCounts.laplace(2, cells=1, purpose="block")
-    ledger = Ledger((noise, Unspent.of(Fraction(1, 9), route="pure")), (rows_in(1000),))
+    ledger = Ledger(
+        (noise, Unspent.of(Fraction(1, 9), route="pure")), (stated("rows-in", {"rows_in": 1000}),)
+    )
     assert from_released_blocks(ledger)
     assert not from_released_blocks(Ledger((noise,)))
     found = combine(ESTIMATES, VARIANCES, ledger=ledger, rows=500)
@@ -224,7 +226,7 @@ def test_a_ledger_of_released_blocks_means_plug_in():
 
 
 def test_what_is_stated_goes_before_the_ledger():
-    ledger = Ledger((), (rows_in(7),))
+    ledger = Ledger((), (stated("rows-in", {"rows_in": 7}),))
     found = combine(ESTIMATES, VARIANCES, rule="plug-in", ledger=ledger, **ROWS)
     np.testing.assert_array_equal(found.variance, combine(ESTIMATES, VARIANCES, **ROWS).variance)
 
@@ -237,12 +239,19 @@ def test_row_counts_a_ledger_cannot_tell():
     assert rows_of(Ledger((CappedDraws(**ALPHA, visits=5, datasets=3),)), 3) is None
     # A session without a total writes all its rows as one dataset.
     assert rows_of(Ledger((PegsDraws(**ALPHA, rows=1500),)), 3) is None
-    assert rows_in_of(Ledger((), (rows_in(10), rows_in(20)))) is None
+    assert (
+        rows_in_of(
+            Ledger((), (stated("rows-in", {"rows_in": 10}), stated("rows-in", {"rows_in": 20})))
+        )
+        is None
+    )
     odd = Assumption(code="rows-in", text="", parameters={"rows_in": "many"})
     assert rows_in_of(Ledger((), (odd,))) is None
 
 
-@pytest.mark.parametrize("ledger", [None, Ledger(), Ledger((), (rows_in(9),))])
+@pytest.mark.parametrize(
+    "ledger", [None, Ledger(), Ledger((), (stated("rows-in", {"rows_in": 9}),))]
+)
 def test_missing_row_counts_are_asked_for(ledger):
     with pytest.raises(ParameterError, match=r"rule needs rows.*rows_in"):
         combine(ESTIMATES, VARIANCES, ledger=ledger)

@@ -18,7 +18,7 @@ from checks.bench.nested_coverage import (
 )
 from pegsynth import Ledger, ParameterError, combine, pooled
 from pegsynth.inference.choice import NOISE_OPTION, OWN_NOISE
-from pegsynth.privacy.assumptions import public_options
+from pegsynth.privacy.assumptions import stated
 from pegsynth.privacy.draw_events import UrnDraws
 from pegsynth.privacy.events import NotPrivate, Unspent
 
@@ -84,7 +84,7 @@ def test_pooled_takes_completed_tables():
 def own_noise_ledger():
     return Ledger(
         events=(Unspent.of(Fraction(1, 9), route="pure"),),
-        assumptions=(public_options({NOISE_OPTION: OWN_NOISE}),),
+        assumptions=(stated("public-options", {NOISE_OPTION: OWN_NOISE}),),
     )
 
 

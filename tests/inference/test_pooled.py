@@ -11,7 +11,7 @@ import statsmodels.formula.api as smf
 
 from pegsynth import Ledger, ParameterError, combine, pooled
 from pegsynth.privacy import NotPrivate
-from pegsynth.privacy.assumptions import rows_in
+from pegsynth.privacy.assumptions import stated
 from pegsynth.privacy.draw_events import UrnDraws
 
 ROWS_IN = {"rows_in": 100}
@@ -124,8 +124,8 @@ def test_the_ledger_chooses():
         alpha_numerator=1, alpha_denominator=1, features=2, visits=3, rows=50, datasets=3
     )
     with pytest.raises(ParameterError, match="no interval for these datasets"):
-        pooled(by_formula, FRAMES, ledger=Ledger((event,), (rows_in(100),)))
-    kept = Ledger((NotPrivate.because("kept-columns"),), (rows_in(100),))
+        pooled(by_formula, FRAMES, ledger=Ledger((event,), (stated("rows-in", {"rows_in": 100}),)))
+    kept = Ledger((NotPrivate.because("kept-columns"),), (stated("rows-in", {"rows_in": 100}),))
     assert pooled(by_formula, FRAMES, ledger=kept).combined.rule == "partial"
 
 

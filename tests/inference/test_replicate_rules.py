@@ -16,7 +16,7 @@ from pegsynth.inference import Floor
 from pegsynth.inference.choice import check_rule, has_own_noise, replicates_of, rule_for
 from pegsynth.inference.combining_rules import PART
 from pegsynth.privacy import NoisyCounts, NotPrivate, Unspent
-from pegsynth.privacy.assumptions import public_options, rows_in
+from pegsynth.privacy.assumptions import stated
 from significance import bonferroni
 
 # K = 4 estimates: mean 12, squared deviations 4 + 0 + 4 + 0 = 8, b = 8/3.
@@ -133,8 +133,11 @@ def test_floors_by_name():
 
 def ledger_of(**options):
     noise = NoisyCounts.laplace(2, cells=1, purpose="block")
-    stated = public_options({"method": "pegs-once", "datasets": 4, "rows": 500} | options)
-    return Ledger((noise, Unspent.of(Fraction(1, 9), route="pure")), (rows_in(1000), stated))
+    chosen = stated("public-options", {"method": "pegs-once", "datasets": 4, "rows": 500} | options)
+    return Ledger(
+        (noise, Unspent.of(Fraction(1, 9), route="pure")),
+        (stated("rows-in", {"rows_in": 1000}), chosen),
+    )
 
 
 SHARED = [ledger_of(), ledger_of(noise="shared")]

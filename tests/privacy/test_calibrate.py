@@ -11,12 +11,17 @@ from hypothesis import strategies as st
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy import (
     DEFAULT_SCALE,
-    Allowance,
+    BlockDraws,
     Budget,
+    CappedDraws,
+    ContingencyDraws,
+    ImputationDraws,
     Ledger,
+    MarginalDraws,
+    PegsDraws,
     Selection,
-    Structure,
     UnitBound,
+    UrnDraws,
     alpha_per_row,
     calibrate,
     stated_alpha,
@@ -48,13 +53,18 @@ def test_the_papers_grid(epsilon: float, scale: int) -> None:
 
 
 def calibrate_draws(shape, budget, *, parts=(), routes=None, rows_per_unit=1):
-    """Return the smallest alpha that the draws' share of a total allows, by the better route."""
+    """Return the draws at the smallest alpha that their share of a total allows, and the route."""
     return min(
         (
-            calibrate(shape, budget.parts(parts, route=route)["draws"], rows_per_unit=rows_per_unit)
+            (
+                calibrate(
+                    shape, budget.parts(parts, route=route)["draws"], rows_per_unit=rows_per_unit
+                ),
+                route,
+            )
             for route in routes or budget.routes
         ),
-        key=lambda found: found.numerator,
+        key=lambda found: found[0].alpha_numerator,
     )
 
 
@@ -80,13 +90,13 @@ def test_smallest_and_never_over(epsilon: float, count: int, scale: int) -> None
 
 
 SHAPES = [
-    Structure("pegs", features=13, rows=100, sweeps=2, datasets=2),
-    Structure("pegs-rs", features=13, rows=105, block_size=10, datasets=2),
-    Structure("pegs-capped", features=13, rows=10**6, visits=5, hashings=2),
-    Structure("urn", features=13, rows=10**6, visits=50, urns=2, restricted=3),
-    Structure("pmi", features=13, rows=100),
-    Structure("contingency", features=13, rows=100),
-    Structure("marginal", features=13, rows=100, datasets=3),
+    PegsDraws.shape(features=13, rows=100, sweeps=2, datasets=2),
+    BlockDraws.shape(features=13, rows=105, block_size=10, datasets=2),
+    CappedDraws.shape(features=13, rows=10**6, visits=5, hashings=2),
+    UrnDraws.shape(features=13, rows=10**6, visits=50, urns=2, restricted=3),
+    ImputationDraws.shape(features=13, rows=100),
+    ContingencyDraws.shape(features=13, rows=100),
+    MarginalDraws.shape(features=13, rows=100, datasets=3),
 ]
 
 
@@ -99,36 +109,37 @@ SHAPES = [
 )
 def test_the_ledger_never_exceeds_what_was_asked(shape, epsilon, delta, k) -> None:
     budget = Budget(epsilon=epsilon, delta=delta)
-    found = calibrate_draws(shape, budget, rows_per_unit=k)
-    ledger = Ledger(delta=delta).add(UnitBound(rows_per_unit=k), found.event)
+    found, _ = calibrate_draws(shape, budget, rows_per_unit=k)
+    ledger = Ledger(delta=delta).add(UnitBound(rows_per_unit=k), found)
     assert ledger.epsilon <= epsilon
-    if found.numerator > 1:
-        smaller = shape.event(found.numerator - 1, found.scale)
+    if found.alpha_numerator > 1:
+        smaller = shape.at(found.alpha_numerator - 1, found.alpha_denominator)
         assert Ledger(delta=delta).add(UnitBound(rows_per_unit=k), smaller).epsilon > epsilon * (
             1 - 1e-9
         )
 
 
 def test_the_better_accountant_is_taken() -> None:
-    many = Structure("pegs", features=13, rows=1000)
-    few = Structure("pegs", features=1, rows=1)
+    many = PegsDraws.shape(features=13, rows=1000)
+    few = PegsDraws.shape(features=1, rows=1)
     budget = Budget(epsilon=1, delta=1e-9)
-    assert calibrate_draws(many, budget).route == "zcdp"
-    assert calibrate_draws(few, budget).route == "pure"
-    assert calibrate_draws(few, budget, routes=("zcdp",)).route == "zcdp"
-    pure = calibrate_draws(many, Budget(epsilon=1))
-    assert pure.route == "pure"
-    assert pure.alpha / calibrate_draws(many, budget).alpha == pytest.approx(39, rel=0.05)  # R6
+    best, route = calibrate_draws(many, budget)
+    assert route == "zcdp"
+    assert calibrate_draws(few, budget)[1] == "pure"
+    assert calibrate_draws(few, budget, routes=("zcdp",))[1] == "zcdp"
+    pure, route = calibrate_draws(many, Budget(epsilon=1))
+    assert route == "pure"
+    assert pure.alpha_numerator / best.alpha_numerator == pytest.approx(39, rel=0.05)  # R6
 
 
 def test_parts_leave_less_for_the_draws() -> None:
     shape = SHAPES[0]
     for delta in (None, 1e-9):
         budget = Budget(epsilon=1, delta=delta)
-        whole = calibrate_draws(shape, budget)
-        part = calibrate_draws(shape, budget, parts=("order", "marginals"))
-        assert part.numerator > whole.numerator
-        assert part.route == whole.route
+        whole, route = calibrate_draws(shape, budget)
+        part, same = calibrate_draws(shape, budget, parts=("order", "marginals"))
+        assert part.alpha_numerator > whole.alpha_numerator
+        assert same == route
 
 
 def test_parts_together_stay_within_the_total() -> None:
@@ -136,7 +147,7 @@ def test_parts_together_stay_within_the_total() -> None:
     allowances = budget.parts(("order",), route="pure")
     choice = Selection.of(allowances["order"].amount / 12, count=12, purpose="order")
     draws = calibrate(SHAPES[0], allowances["draws"])
-    assert Ledger().add(choice, draws.event).epsilon <= 0.7
+    assert Ledger().add(choice, draws).epsilon <= 0.7
 
 
 def test_overflow_says_what_would_help() -> None:
@@ -173,11 +184,9 @@ def test_bad_epsilon(epsilon: float) -> None:
 def test_bad_shapes() -> None:
     with pytest.raises(ParameterError, match="whole number"):
         alpha_per_row(1.0, features=0)
-    with pytest.raises(ParameterError, match="block size"):
-        Structure("pegs-rs", features=3, rows=10).event(1, 1)
+    with pytest.raises(TypeError, match="block_size"):
+        BlockDraws.shape(features=3, rows=10)
     with pytest.raises(ParameterError, match="visits"):
-        calibrate(Structure("pegs-capped", features=3, rows=10), Allowance("pure", Fraction(1)))
-    with pytest.raises(ParameterError, match="no draws"):
-        Structure("cart", features=3, rows=10).event(1, 1)
+        CappedDraws.shape(features=3, rows=10, visits=0)
     with pytest.raises(ParameterError, match="rows"):
-        Structure("pegs", features=3, rows=0).event(1, 1)
+        PegsDraws.shape(features=3, rows=0)

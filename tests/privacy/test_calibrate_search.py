@@ -7,7 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth.errors import BudgetError
-from pegsynth.privacy import Allowance, Budget, Structure, calibrate
+from pegsynth.privacy import (
+    Allowance,
+    BlockDraws,
+    Budget,
+    CappedDraws,
+    Draws,
+    ImputationDraws,
+    PegsDraws,
+    UrnDraws,
+    calibrate,
+)
 from pegsynth.privacy.calibrate import _largest_numerator, _smallest
 
 GUESSES = st.one_of(st.floats(0, 1e30), st.just(math.inf))
@@ -46,23 +56,23 @@ def test_nothing_affordable(guess):
 @pytest.mark.parametrize(
     "shape",
     [
-        Structure("pegs", features=13, rows=100, sweeps=2, datasets=2),
-        Structure("pegs-rs", features=13, rows=105, block_size=10),
-        Structure("pegs-capped", features=13, rows=10**6, visits=5),
-        Structure("urn", features=13, rows=10**6, visits=50, urns=2, restricted=3),
-        Structure("pmi", features=13, rows=100),
+        PegsDraws.shape(features=13, rows=100, sweeps=2, datasets=2),
+        BlockDraws.shape(features=13, rows=105, block_size=10),
+        CappedDraws.shape(features=13, rows=10**6, visits=5),
+        UrnDraws.shape(features=13, rows=10**6, visits=50, urns=2, restricted=3),
+        ImputationDraws.shape(features=13, rows=100),
     ],
-    ids=lambda shape: shape.method,
+    ids=lambda shape: shape.kind,
 )
 def test_the_smallest_on_the_very_prices_of_the_ledger(shape, k, epsilon, route):
     allowance = Budget(epsilon=epsilon, delta=1e-9).whole(route)
-    found = calibrate(shape, allowance, rows_per_unit=k).numerator
+    found = calibrate(shape, allowance, rows_per_unit=k).alpha_numerator
     assert affordable(shape, allowance, found, k)
     assert found == 1 or not affordable(shape, allowance, found - 1, k)
 
 
-def affordable(shape: Structure, allowance: Allowance, numerator: int, k: int) -> bool:
-    price = shape.event(numerator, 1 << 20).price(allowance.route, rows_per_unit=k)
+def affordable(shape: Draws, allowance: Allowance, numerator: int, k: int) -> bool:
+    price = shape.at(numerator, 1 << 20).price(allowance.route, rows_per_unit=k)
     return price is not None and price <= float_exact(allowance)
 
 

@@ -19,7 +19,7 @@ from pegsynth.privacy import (
     UnknownEvent,
     UrnDraws,
 )
-from pegsynth.privacy.assumptions import public_heads, public_seed_pool, reviewed_schema, rows_in
+from pegsynth.privacy.assumptions import reviewed_schema, stated
 from pegsynth.privacy.conversion import epsilon_at
 from pegsynth.privacy.events import REASONS
 
@@ -158,7 +158,10 @@ def test_runs_that_do_not_add_up() -> None:
 
 def test_statement_of_a_pure_release() -> None:
     small = PegsDraws(features=2, rows=5, alpha_numerator=10, alpha_denominator=1)
-    ledger = Ledger((small,), (reviewed_schema(drafted_from_data=("age",)), rows_in(5000)))
+    ledger = Ledger(
+        (small,),
+        (reviewed_schema(drafted_from_data=("age",)), stated("rows-in", {"rows_in": 5000})),
+    )
     text = ledger.statement()
     assert "epsilon = 0.953102 (delta = 0)" in text
     assert "exp(epsilon) = 2.59375" in text
@@ -185,7 +188,11 @@ def test_a_line_cannot_pose_as_a_paragraph() -> None:
 
 
 def test_assumptions_are_kept_once() -> None:
-    ledger = Ledger().assume(public_heads(), public_seed_pool("pool.csv")).assume(public_heads())
+    ledger = (
+        Ledger()
+        .assume(stated("public-heads"), stated("public-seed-pool", {"file": "pool.csv"}))
+        .assume(stated("public-heads"))
+    )
     assert [a.code for a in ledger.assumptions] == ["public-heads", "public-seed-pool"]
     assert ledger.epsilon == 0
 

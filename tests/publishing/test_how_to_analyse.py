@@ -11,7 +11,7 @@ import pytest
 
 from command import done
 from pegsynth.privacy import Ledger, NoisyCounts, NotPrivate, Unspent
-from pegsynth.privacy.assumptions import rows_in as stated_rows_in
+from pegsynth.privacy.assumptions import stated
 from pegsynth.privacy.draw_events import PegsDraws, UrnDraws
 from pegsynth.publishing.about import NOTHING
 from pegsynth.publishing.facts import Facts
@@ -179,7 +179,7 @@ def made_by_hand(folder, ledger, *, schema=BOOK, table_format="parquet", dataset
 
 def test_shared_urns(tmp_path, monkeypatch):
     event = UrnDraws(**ALPHA, visits=9, rows=200, datasets=2)
-    made_by_hand(tmp_path, Ledger((event,), (stated_rows_in(300),)))
+    made_by_hand(tmp_path, Ledger((event,), (stated("rows-in", {"rows_in": 300}),)))
     page, out, _ = run(tmp_path, monkeypatch)
     assert "These tables have no intervals" in page
     assert "cannot be given" in out
@@ -195,7 +195,9 @@ def test_kept_columns_need_no_row_count(tmp_path, monkeypatch):
 
 
 def test_a_single_numeric_feature_has_no_regression(tmp_path, monkeypatch):
-    made_by_hand(tmp_path, Ledger((), (stated_rows_in(300),)), schema=Schema((CHARGE,)))
+    made_by_hand(
+        tmp_path, Ledger((), (stated("rows-in", {"rows_in": 300}),)), schema=Schema((CHARGE,))
+    )
     page, out, names = run(tmp_path, monkeypatch)
     assert "statsmodels" not in page
     assert out.startswith("share: ")
@@ -206,7 +208,9 @@ def test_a_single_numeric_feature_has_no_regression(tmp_path, monkeypatch):
 
 def test_names_cannot_leave_their_place(tmp_path, monkeypatch):
     odd = Feature("a'\n\"b", categories=("it's\nraise SystemExit", "```"))
-    ledger = Ledger((PegsDraws(**ALPHA, rows=200, datasets=2),), (stated_rows_in(300),))
+    ledger = Ledger(
+        (PegsDraws(**ALPHA, rows=200, datasets=2),), (stated("rows-in", {"rows_in": 300}),)
+    )
     made_by_hand(tmp_path, ledger, schema=Schema((odd, ZIP)))
     for number in (1, 2):
         table = pl.DataFrame({odd.name: list(odd.categories) * 5, "zip": ["007", "7"] * 5})
@@ -218,13 +222,13 @@ def test_names_cannot_leave_their_place(tmp_path, monkeypatch):
 def test_the_privacy_page_repeats_the_statement():
     draws = PegsDraws(**ALPHA, rows=200, datasets=2)
     for ledger in (
-        Ledger((draws,)).assume(stated_rows_in(300)),
+        Ledger((draws,)).assume(stated("rows-in", {"rows_in": 300})),
         Ledger((draws, NotPrivate.because("kept-columns"))),
     ):
         page = privacy_page(ledger, about=NOTHING, date="", policy=NO_POLICY)
-        stated = ledger.statement()
-        assert stated.split(" In plain words")[0].split("\n")[0] in page
-        lines = [line for line in stated.splitlines() if line.startswith("- ")]
+        said = ledger.statement()
+        assert said.split(" In plain words")[0].split("\n")[0] in page
+        lines = [line for line in said.splitlines() if line.startswith("- ")]
         assert lines
         assert all(line in page for line in lines)
 

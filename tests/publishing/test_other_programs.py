@@ -6,7 +6,7 @@ import subprocess
 import polars as pl
 
 from pegsynth.privacy import Ledger, NotPrivate
-from pegsynth.privacy.assumptions import public_options
+from pegsynth.privacy.assumptions import stated
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.how_to_analyse import how_to_analyse
 from pegsynth.schema import Feature, Schema
@@ -58,7 +58,9 @@ def test_programs_that_were_not_run_say_so_and_unfit_tables_have_no_section():
     assert "```sas\n/* Not run. */" in text
     assert "was never run" in text
     assert "tables '''=it''s'n" in text
-    weighted = page(datasets=1, assumed=(public_options({"replicates": 2, "weight_name": "w"}),))
+    weighted = page(
+        datasets=1, assumed=(stated("public-options", {"replicates": 2, "weight_name": "w"}),)
+    )
     assert 'import delimited using "synthetic-1-weights.csv"' in weighted
     assert "```r" not in weighted
     assert page(table_format="parquet") == ""

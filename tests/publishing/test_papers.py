@@ -69,7 +69,7 @@ def test_no_language_lacks_a_message_or_a_place():
 
 def test_every_reason_and_every_assumption_has_its_message():
     source = Path(declared.__file__).read_text()
-    codes = {*re.findall(r'code="([a-z-]+)"', source), *declared._OF_FEATURES}
+    codes = {*re.findall(r'code="([a-z-]+)"', source), *declared._STATED}
     assert len(codes) >= 17
     keys = set(all_messages())
     assert {f"assumed_{code}" for code in codes} == {
@@ -96,7 +96,11 @@ def test_pages_of_every_kind_of_promise_in_every_language(language):
     draws = PegsDraws(features=3, rows=9, alpha_numerator=40, alpha_denominator=1)
     noise = NoisyCounts.gaussian(3.0, cells=1, purpose="x")
     unit = UnitBound(rows_per_unit=4, label="person")
-    assumed = [declared.rows_in(500), declared.public_heads(["a", "b"]), declared.feature_order()]
+    assumed = [
+        declared.stated("rows-in", {"rows_in": 500}),
+        declared.stated("public-heads", {"features": ["a", "b"]}),
+        declared.stated("feature-order"),
+    ]
     ledgers = {
         "0.0740": Ledger((draws,)).assume(*assumed),
         "delta": Ledger((unit, noise), (), 1e-5),

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +31,7 @@ from pegsynth.methods.prior import Prior, uniform_weights
 from pegsynth.methods.released.published import NoisyTable
 from pegsynth.methods.released.released_blocks import ReleasedPlan, fit_released
 from pegsynth.methods.seed_rows import WeightedPool
-from pegsynth.privacy import Budget, Ledger, Structure
+from pegsynth.privacy import BlockDraws, Budget, CappedDraws, Draws, Ledger, PegsDraws
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 
@@ -68,14 +67,14 @@ def trial(
 ) -> Trial:
     """Return a release of a method with the claim of its own ledger."""
     # What bounds an entry's answers in each schedule, and how many answers that leaves (0: all).
-    own: dict[str, Any]
-    own, limit = {
-        "pegs": ({}, 0),
-        "pegs-rs": ({"block_size": rows}, 1),
-        "pegs-capped": ({"visits": visits}, visits),
-    }[method]
-    structure = Structure(method=method, features=len(COUNTS), rows=rows, **own)  # type: ignore[arg-type]
-    claim = Ledger((structure.event(numerator, scale),)).guarantee.epsilon or math.inf
+    size = {"features": len(COUNTS), "rows": rows}
+    kinds: dict[str, tuple[Draws, int]] = {
+        "pegs": (PegsDraws.shape(**size), 0),
+        "pegs-rs": (BlockDraws.shape(**size, block_size=rows), 1),
+        "pegs-capped": (CappedDraws.shape(**size, visits=visits), visits),
+    }
+    draws, limit = kinds[method]
+    claim = Ledger((draws.at(numerator, scale),)).guarantee.epsilon or math.inf
     return Trial(method, rows, limit, claim, numerator, scale)
 
 

@@ -67,7 +67,7 @@ class ReleaseViews:
         return Picture("histograms", rows, title, confidential=self._confidential)
 
     def __repr__(self) -> str:
-        from pegsynth.privacy.ledger_views import promise
+        from pegsynth.privacy.statement import promise
 
         return f"{type(self).__name__}({self._size()}: {promise(self.ledger.guarantee)})"
 
@@ -81,7 +81,7 @@ class ReleaseViews:
         return f"{many} of {rows} rows and {columns} columns"
 
     def _repr_html_(self) -> str:
-        from pegsynth.privacy.ledger_views import promise
+        from pegsynth.privacy.statement import promise
 
         first = next(self._tables())
         warning = NO_GUARANTEE if self._confidential else ""

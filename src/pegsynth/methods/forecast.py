@@ -20,8 +20,8 @@ from pegsynth.methods.plan_model import PublicFigures, beaten, figures_of
 from pegsynth.methods.registry import methods
 from pegsynth.options import AUTO, PAPER_METHOD
 from pegsynth.privacy import Budget, Guarantee, Ledger, Unspent
-from pegsynth.privacy.ledger_views import promise
 from pegsynth.privacy.rounding import display_up
+from pegsynth.privacy.statement import promise
 from pegsynth.schema.panel import MOST_FOLDED
 from pegsynth.views import Picture, card, table
 

@@ -25,7 +25,7 @@ from pegsynth.methods.gibbs.order import detail_features, plain_features
 from pegsynth.methods.registry import PegsOnceOptions, get
 from pegsynth.options import MethodOptions
 from pegsynth.privacy import Ledger, NotPrivate, assumptions, this_program
-from pegsynth.privacy.assumptions import Assumption, Parameters, rows_in, rowwise_query
+from pegsynth.privacy.assumptions import Assumption, Parameters, rowwise_query, stated
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Model, Plan
@@ -79,7 +79,7 @@ def _recodings(schema: Schema) -> Iterator[Assumption]:
         yield assumptions.public_recodings(recoded)
     described = named(c.name for c in schema.columns if c.label_of is not None)
     if described:
-        yield assumptions.of_features("public-descriptions", described)
+        yield stated("public-descriptions", {"features": described})
 
 
 def _order(schema: Schema) -> Iterator[Assumption]:
@@ -88,12 +88,14 @@ def _order(schema: Schema) -> Iterator[Assumption]:
     gaps = {panel.at(panel.time, position) for position in panel.positions[1:]} if panel else set()
     counted = named(f.name for f in schema.features if f.after is not None and f.name not in gaps)
     if counted:
-        yield assumptions.of_features("dates-in-order", counted)
+        yield stated("dates-in-order", {"features": counted})
 
 
 def _unit(schema: Schema) -> Iterator[Assumption]:
     if schema.unit:
-        yield assumptions.unit_column(escaped(schema.unit), rows_per_unit=schema.rows_per_unit)
+        yield stated(
+            "unit-column", {"column": escaped(schema.unit), "rows_per_unit": schema.rows_per_unit}
+        )
     if schema.panel:
         panel = schema.panel
         fixed = named(panel.fixed)
@@ -109,8 +111,8 @@ def of_heads(schema: Schema, heads: int) -> tuple[Assumption, ...]:
     listed = {schema.names[i]: len(others & set(schema.features[i].heads)) for i in plain}
     listing = named(name for name, count in listed.items() if count and heads)
     return (
-        *((assumptions.public_heads(listing),) if listing else ()),
-        *((assumptions.feature_order(),) if min(listed.values()) < heads else ()),
+        *((stated("public-heads", {"features": listing}),) if listing else ()),
+        *((stated("feature-order"),) if min(listed.values()) < heads else ()),
     )
 
 
@@ -130,8 +132,8 @@ def of_structure(schema: Schema, plan: Plan) -> tuple[Assumption, ...]:
 
 def of_shares(schema: Schema) -> tuple[Assumption, ...]:
     """Return the public shares of features, for a method that looks at them."""
-    stated = named(feature.name for feature in schema.features if feature.shares)
-    return (assumptions.of_features("public-shares", stated),) if stated else ()
+    names = named(feature.name for feature in schema.features if feature.shares)
+    return (stated("public-shares", {"features": names}),) if names else ()
 
 
 def of_parents(schema: Schema, options: MethodOptions) -> tuple[Assumption, ...]:
@@ -139,19 +141,17 @@ def of_parents(schema: Schema, options: MethodOptions) -> tuple[Assumption, ...]
     drawn = set(drawn_features(schema, options)) & set(detail_features(schema))
     if not drawn:
         return ()
-    return (
-        assumptions.of_features("public-parents", named(schema.names[i] for i in sorted(drawn))),
-    )
+    return (stated("public-parents", {"features": named(schema.names[i] for i in sorted(drawn))}),)
 
 
 def _rules(schema: Schema) -> Iterator[Assumption]:
     # Rules that follow from a panel are no statement about people.
-    stated = [rule for rule in schema.rules if not rule.structural]
-    ruled = {feature for rule in stated for feature, _ in rule.forbidden}
+    declared = [rule for rule in schema.rules if not rule.structural]
+    ruled = {feature for rule in declared for feature, _ in rule.forbidden}
     if ruled:
         names = named(schema.names[i] for i in sorted(ruled))
-        drafted = any(rule.drafted_from_data for rule in stated)
-        yield assumptions.public_rules(names, count=len(stated), drafted=drafted)
+        drafted = any(rule.drafted_from_data for rule in declared)
+        yield assumptions.public_rules(names, count=len(declared), drafted=drafted)
 
 
 def _diversity(schema: Schema, plan: Plan) -> Iterator[Assumption]:
@@ -165,13 +165,13 @@ def _diversity(schema: Schema, plan: Plan) -> Iterator[Assumption]:
 def of_choices(plan: Plan) -> Iterator[Assumption]:
     """Yield what the user chose for this run."""
     if given := given_values(plan.options):
-        yield assumptions.of_features("given-values", named(name for name, _ in given))
-    stated: Parameters = {"method": plan.method, "datasets": plan.options.datasets}
+        yield stated("given-values", {"features": named(name for name, _ in given)})
+    about: Parameters = {"method": plan.method, "datasets": plan.options.datasets}
     if plan.options.rows is not None:
-        stated["rows"] = plan.options.rows
+        about["rows"] = plan.options.rows
     if replaced := replaced_features(plan.options):
-        stated["synthesize"] = named(replaced)
-    yield assumptions.public_options(stated | get(plan.method).declared_options(plan))
+        about["synthesize"] = named(replaced)
+    yield stated("public-options", about | get(plan.method).declared_options(plan))
 
 
 def named(names: Iterable[str]) -> list[str]:
@@ -224,7 +224,7 @@ def release_ledger(
         ledger = ledger.assume(*of_choices(plan))
     ledger = ledger.made_by(this_program())
     if plan.options.rows_in:
-        ledger = ledger.assume(rows_in(plan.options.rows_in))
+        ledger = ledger.assume(stated("rows-in", {"rows_in": plan.options.rows_in}))
     ledger = replace(ledger, delta=plan.budget.delta or 0.0).add(*plan.events)
     return seeded_ledger(ledger) if seeded else ledger
 

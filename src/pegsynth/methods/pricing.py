@@ -1,7 +1,7 @@
 """Plans whose price is an alpha: the smallest one that a budget affords (R1-R5, R8, R9, R17).
 
-Methods that mix the data with virtual rows say what their draws look like, as a `Structure`. From
-that and the budget follows alpha, before any data is read.
+Methods that mix the data with virtual rows say what their draws look like, as an event whose alpha
+is open. From that and the budget follows alpha, before any data is read.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from pegsynth.errors import BudgetError, ParameterError, escaped
 from pegsynth.methods.base import F, Method, Options, Plan
@@ -24,7 +26,6 @@ from pegsynth.privacy import (
     Event,
     NoisyCounts,
     NotPrivate,
-    Structure,
     UnitBound,
     alpha_per_row,
     calibrate,
@@ -122,7 +123,7 @@ def unit_bound(schema: Schema) -> tuple[Event, ...]:
 def price_of_total(
     schema: Schema,
     budget: Budget,
-    shape: Structure,
+    shape: Draws,
     *,
     scale: int = DEFAULT_SCALE,
     parts: Mapping[str, Callable[[Allowance], Event]] | None = None,
@@ -144,7 +145,7 @@ def price_of_total(
         found = calibrate(
             shape, allowed["draws"], rows_per_unit=unit, scale=scale, categories=widest
         )
-        return AlphaPrice(found.numerator, found.event, (*unit_bound(schema), *paid))
+        return AlphaPrice(found.alpha_numerator, found, (*unit_bound(schema), *paid))
 
     return min(map(along, budget.routes), key=lambda each: each.numerator)
 
@@ -153,7 +154,7 @@ def price_as_stated(
     name: str,
     schema: Schema,
     budget: Budget,
-    shape: Structure,
+    shape: Draws,
     *,
     scale: int = DEFAULT_SCALE,
     per_row: int | None,
@@ -180,12 +181,12 @@ def price_as_stated(
         numerator = alpha_per_row(
             budget.epsilon_per_row or 0.0,
             features=per_row,
-            sweeps=shape.sweeps,
-            block_size=shape.block_size,
+            sweeps=getattr(shape, "sweeps", 1),
+            block_size=getattr(shape, "block_size", None),
             scale=scale,
             categories=widest,
         )
-    return AlphaPrice(numerator, shape.event(numerator, scale), bound)
+    return AlphaPrice(numerator, shape.at(numerator, scale), bound)
 
 
 def need_rows(name: str, options: RowOptions, *, total: bool) -> None:
@@ -216,19 +217,18 @@ class PricedMethod(Method[Options, Q, F]):
     plan_type: type[Q]
 
     @abstractmethod
-    def shape(self, schema: Schema, options: Options) -> Structure:
+    def shape(self, schema: Schema, options: Options) -> Draws:
         """Return the public structure of the draws, which decides their price."""
 
-    def drawn_shape(self, schema: Schema, options: Options) -> Structure:
-        """Return the structure of one draw of every drawn feature for each row."""
-        return Structure(
-            method=self.name,  # type: ignore[arg-type]
-            features=len(drawn_features(schema, options)),
-            rows=options.rows or 1,
-            datasets=options.datasets,
-        )
+    def drawn_size(self, schema: Schema, options: Options) -> dict[str, int]:
+        """Return what all draws state: the drawn features, the rows and the datasets."""
+        return {
+            "features": len(drawn_features(schema, options)),
+            "rows": options.rows or 1,
+            "datasets": options.datasets,
+        }
 
-    def per_row(self, shape: Structure) -> int | None:
+    def per_row(self, shape: Draws) -> int | None:
         """Return the draws of one row and sweep that a row of the data influences."""
         return shape.features
 
@@ -298,8 +298,8 @@ class PricedMethod(Method[Options, Q, F]):
         total = plan.budget.epsilon is not None and not partial
         if total or plan.draws is None or not rows:
             return plan.events
-        shape = replace(self.shape(schema, plan.options), rows=rows, datasets=1)
-        return plan.events_with(shape.event(plan.numerator, plan.scale))
+        shape = self.shape(schema, plan.options).at(plan.numerator, plan.scale)
+        return plan.events_with(msgspec.structs.replace(shape, rows=rows, datasets=1))
 
     def store_plan(self, plan: Q) -> StoredPlan:
         """Return alpha and where seed rows come from as well."""
@@ -321,7 +321,7 @@ class PricedMethod(Method[Options, Q, F]):
         charges = tuple(events[i] for i in places)
         first: Any = charges[0] if charges else None
         price = (first.alpha_numerator, first.alpha_denominator) if first else (0, stored.scale)
-        draws = self.shape(schema, options).event(*price) if first else None
+        draws = self.shape(schema, options).at(*price) if first else None
         if (stored.numerator, stored.scale) != price:
             raise ValueError("another alpha than that of the events")
         if split_draws(draws, details) != charges:

@@ -28,7 +28,7 @@ from pegsynth.methods.drawn_features import clamped_codes, replaced_features
 from pegsynth.methods.pricing import PricedPlan
 from pegsynth.methods.prior import Weights, uniform_weights
 from pegsynth.options import MethodOptions, PartialOptions
-from pegsynth.privacy.assumptions import Assumption, public_seed_pool
+from pegsynth.privacy.assumptions import Assumption, stated
 from pegsynth.schema import Schema
 from pegsynth.schema.rules import Rule, conditioned
 from pegsynth.tables.table_input import opened
@@ -173,7 +173,7 @@ def seed_pool(
         return FilePool(_valid(schema, rows, clamped)), ()
     valid = _valid(schema, encode(source, schema, need_unit=False), clamped)
     name = str(source).rsplit("/", maxsplit=1)[-1]
-    return FilePool(valid), (public_seed_pool(name),)
+    return FilePool(valid), (stated("public-seed-pool", {"file": name}),)
 
 
 def check_seed_pool(schema: Schema, plan: Plan) -> None:

@@ -9,8 +9,6 @@ from pegsynth.privacy.assumptions import Assumption
 from pegsynth.privacy.budget import Allowance, Budget, Shares
 from pegsynth.privacy.calibrate import (
     DEFAULT_SCALE,
-    Calibration,
-    Structure,
     alpha_per_row,
     calibrate,
     stated_alpha,
@@ -50,7 +48,6 @@ __all__ = [
     "Assumption",
     "BlockDraws",
     "Budget",
-    "Calibration",
     "CappedDraws",
     "CategoriesFound",
     "ContingencyDraws",
@@ -71,7 +68,6 @@ __all__ = [
     "RunBegins",
     "Selection",
     "Shares",
-    "Structure",
     "UnitBound",
     "UnknownEvent",
     "Unspent",

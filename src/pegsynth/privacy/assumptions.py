@@ -104,35 +104,40 @@ def unlisted_values(*, refused: Sequence[str], category: Sequence[str]) -> Assum
     return Assumption(code="unlisted-values", text="; ".join(parts), parameters=parameters)
 
 
-_OF_FEATURES: Final[Mapping[str, str]] = {
+_STATED: Final[Mapping[str, str]] = {
     "dates-in-order": "a date that is counted from another of its row counts as the same moment "
     "where it is before it, and as missing where the other is not known; which dates are so was "
-    "stated in the schema",
+    "stated in the schema ({names})",
     "public-shares": "the shares that the schema states for some features are public and do not "
-    "depend on the original table",
+    "depend on the original table ({names})",
     "public-descriptions": "the texts that some columns have for the codes of others are public; "
-    "the columns themselves were not read",
+    "the columns themselves were not read ({names})",
     "public-parents": "which feature is a detail of which was stated in the schema without looking "
-    "at the data",
+    "at the data ({names})",
     "given-values": "the values that some features are kept at in every row were chosen without "
-    "looking at the original table",
+    "looking at the original table ({names})",
+    "unit-column": "all rows of one unit, and of no other, hold the same value in the column "
+    "{column}",
+    "rows-in": "the number of original rows was stated to be {rows_in} and is public or rounded",
+    "public-seed-pool": "the seed rows come from a public file that does not depend on the "
+    "original table",
+    "public-heads": "the head features listed in the schema were chosen without looking at the "
+    "data",
+    "feature-order": "head features follow the order of the features in the schema, which was "
+    "chosen without looking at the data",
+    "public-options": "the method and all options of the run were chosen without looking at the "
+    "original table",
 }
-"""Declarations about some features, by code; R30 rests on the first of them."""
+"""Declarations by code, with words from their parameters; R30 rests on the first of them."""
 
 
-def of_features(code: str, names: Sequence[str]) -> Assumption:
-    """Record one of the declarations about some features."""
-    text = f"{_OF_FEATURES[code]} ({', '.join(names)})"
-    return Assumption(code=code, text=text, parameters={"features": list(names)})
-
-
-def unit_column(name: str, *, rows_per_unit: int) -> Assumption:
-    """Record which column tells whose a row is (R12)."""
-    return Assumption(
-        code="unit-column",
-        text=f"all rows of one unit, and of no other, hold the same value in the column {name}",
-        parameters={"column": name, "rows_per_unit": rows_per_unit},
-    )
+def stated(code: str, parameters: Parameters | None = None) -> Assumption:
+    """Record a declaration that one sentence says (R10, R12)."""
+    about = parameters or {}
+    features = about.get("features")
+    names = ", ".join(features) if isinstance(features, list) else ""
+    text = _STATED[code].format_map({**about, "names": names})
+    return Assumption(code=code, text=text, parameters=about)
 
 
 def panel(
@@ -164,15 +169,6 @@ def panel(
     )
 
 
-def rows_in(count: int) -> Assumption:
-    """Record the number of original rows as the user stated it."""
-    return Assumption(
-        code="rows-in",
-        text=f"the number of original rows was stated to be {count} and is public or rounded",
-        parameters={"rows_in": count},
-    )
-
-
 def public_recodings(rules: Mapping[str, str]) -> Assumption:
     """Record by which public rules values were recoded, row by row, before counting (R31)."""
     stated = "; ".join(f"{name}: {rule}" for name, rule in rules.items())
@@ -181,33 +177,6 @@ def public_recodings(rules: Mapping[str, str]) -> Assumption:
         text="values were recoded row by row before counting, by rules that are public and do not "
         f"depend on the original table ({stated})",
         parameters={"features": list(rules), "rules": list(rules.values())},
-    )
-
-
-def public_seed_pool(name: str) -> Assumption:
-    """Record that chains start from a file that is no part of the confidential table."""
-    return Assumption(
-        code="public-seed-pool",
-        text="the seed rows come from a public file that does not depend on the original table",
-        parameters={"file": name},
-    )
-
-
-def public_heads(features: Sequence[str] = ()) -> Assumption:
-    """Record that head features were listed in the schema, and for which features."""
-    return Assumption(
-        code="public-heads",
-        text="the head features listed in the schema were chosen without looking at the data",
-        parameters={"features": list(features)} if features else {},
-    )
-
-
-def feature_order() -> Assumption:
-    """Record that heads which nobody listed follow the order of the schema."""
-    return Assumption(
-        code="feature-order",
-        text="head features follow the order of the features in the schema, which was chosen "
-        "without looking at the data",
     )
 
 
@@ -243,16 +212,6 @@ def public_diversity(levels: Mapping[str, float]) -> Assumption:
         text=f"which features are made l-diverse, and their l, was stated without looking at the "
         f"data ({stated})",
         parameters={"features": list(levels), "l": figures},
-    )
-
-
-def public_options(parameters: Parameters) -> Assumption:
-    """Record the options of a run, which must not have been tuned on the table (R10)."""
-    return Assumption(
-        code="public-options",
-        text="the method and all options of the run were chosen without looking at the original "
-        "table",
-        parameters=parameters,
     )
 
 

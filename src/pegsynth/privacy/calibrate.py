@@ -1,4 +1,4 @@
-"""The public structure of a release, and the smallest exact alpha that a budget allows it.
+"""The smallest exact alpha that a budget allows a release.
 
 alpha = p/s with integers p and s (R15). The price of a draw falls as p grows, so the
 smallest p within an allowance is found by bisection on the very prices that the ledger
@@ -10,71 +10,15 @@ bisection finds up to one unit of p. (The paper prints `<=` there; privacy needs
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final
 
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.privacy.budget import Allowance
-from pegsynth.privacy.conversion import Route, check_epsilon
-from pegsynth.privacy.draw_events import DRAWS, Draws, UrnDraws, draw_price
+from pegsynth.privacy.conversion import check_epsilon
+from pegsynth.privacy.draw_events import Draws, UrnDraws, draw_price
 from pegsynth.privacy.rounding import fraction_down
-
-DrawMethod: TypeAlias = Literal[
-    "pegs", "pegs-rs", "pegs-capped", "urn", "pmi", "contingency", "marginal"
-]
-
-_KINDS: Final[Mapping[str, type[Draws]]] = {str(kind.__struct_config__.tag): kind for kind in DRAWS}
-"""The events of draws by their kind."""
-
-
-@dataclass(frozen=True)
-class Structure:
-    """The public structure of a release, which decides how many draws one row influences.
-
-    Parameters
-    ----------
-    method
-        Which mechanism draws.
-    features, rows, sweeps, datasets
-        M, n per dataset, S and K.
-    block_size
-        B, for `pegs-rs`.
-    visits
-        T, for `pegs-capped` and `urn`.
-    hashings, chains
-        Hash functions, and chains that share the visits, for `pegs-capped`.
-    urns, restricted
-        Independent sets of urns and features drawn under a rule, for `urn`.
-    """
-
-    method: DrawMethod
-    features: int
-    rows: int
-    sweeps: int = 1
-    datasets: int = 1
-    block_size: int | None = None
-    visits: int | None = None
-    hashings: int = 1
-    chains: int = 1
-    urns: int = 1
-    restricted: int = 0
-
-    def event(self, alpha_numerator: int, alpha_denominator: int) -> Draws:
-        """Return the event that a release of this shape records, at a given alpha."""
-        kind = _KINDS.get(self.method)
-        if kind is None:
-            raise ParameterError(f"method {self.method!r} has no draws to calibrate")
-        fields: dict[str, Any] = {
-            name: getattr(self, name) for name in kind.__struct_fields__ if hasattr(self, name)
-        }
-        missing = [name for name, value in fields.items() if value is None]
-        if missing:
-            raise ParameterError(f"method {self.method!r} needs {missing[0].replace('_', ' ')}")
-        fields |= {"alpha_numerator": alpha_numerator, "alpha_denominator": alpha_denominator}
-        return kind(**fields)
-
 
 DEFAULT_SCALE: Final = 2**20
 """Steps of alpha, s. Smallest alpha about 1e-6, so that rounding up costs less than 0.1 %
@@ -82,32 +26,6 @@ from alpha = 0.001 on; room for 4e12 rows, and for as many virtual rows, in 62 b
 
 LARGEST_TOTAL: Final = 2**62
 _LARGEST_EXPONENT: Final = 700.0
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """An exact alpha and the event it will be charged as.
-
-    Parameters
-    ----------
-    numerator, scale
-        alpha = numerator/scale, the same for every category.
-    route
-        The currency in which it was found; the other parts of the release must be paid
-        in the same one.
-    event
-        What the ledger records.
-    """
-
-    numerator: int
-    scale: int
-    route: Route
-    event: Draws
-
-    @property
-    def alpha(self) -> Fraction:
-        """The exact alpha."""
-        return Fraction(self.numerator, self.scale)
 
 
 def alpha_per_row(
@@ -143,24 +61,23 @@ def stated_alpha(alpha: float, *, scale: int = DEFAULT_SCALE, categories: int = 
 
 
 def calibrate(
-    shape: Structure,
+    shape: Draws,
     allowance: Allowance,
     *,
     rows_per_unit: int = 1,
     scale: int = DEFAULT_SCALE,
     categories: int = 1,
-) -> Calibration:
-    """Find the smallest alpha of a release whose draws stay within `allowance`."""
+) -> Draws:
+    """Return draws of a shape, whatever its alpha, at the smallest that `allowance` affords."""
     _check_at_least_one(rows_per_unit=rows_per_unit, scale=scale, categories=categories)
     allowed = fraction_down(allowance.amount)
 
     def affordable(numerator: int) -> bool:
-        price = shape.event(numerator, scale).price(allowance.route, rows_per_unit=rows_per_unit)
+        price = shape.at(numerator, scale).price(allowance.route, rows_per_unit=rows_per_unit)
         return price is not None and price <= allowed
 
     guess = _guess(_draw_allowance(shape, allowance, rows_per_unit), scale)
-    numerator = _smallest(affordable, scale, categories, guess)
-    return Calibration(numerator, scale, allowance.route, shape.event(numerator, scale))
+    return shape.at(_smallest(affordable, scale, categories, guess), scale)
 
 
 def _per_unit(draw: Fraction, *, scale: int, categories: int) -> int:
@@ -170,10 +87,9 @@ def _per_unit(draw: Fraction, *, scale: int, categories: int) -> int:
     return _smallest(lambda p: draw_price(p, scale) <= allowed, scale, categories, guess)
 
 
-def _draw_allowance(shape: Structure, allowance: Allowance, rows_per_unit: int) -> float:
+def _draw_allowance(shape: Draws, allowance: Allowance, rows_per_unit: int) -> float:
     """Estimate what one draw may cost; it only says where to look."""
-    event = shape.event(1, 1)
-    count = event.features * event.visits if isinstance(event, UrnDraws) else event.count
+    count = shape.features * shape.visits if isinstance(shape, UrnDraws) else shape.count
     share = float(allowance.amount / count)
     if allowance.route == "pure":
         return share / rows_per_unit

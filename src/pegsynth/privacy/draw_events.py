@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Final, TypeAlias, get_args
+from typing import ClassVar, Final, Self, TypeAlias, get_args
+
+import msgspec
 
 from pegsynth.errors import ParameterError
 from pegsynth.privacy.conversion import Route
@@ -36,6 +38,17 @@ class PerturbedDraws(Recorded, frozen=True, kw_only=True):
     alpha_numerator: int
     alpha_denominator: int
     price_is_settled: ClassVar[bool] = True
+
+    @classmethod
+    def shape(cls, **fields: int) -> Self:
+        """Return draws whose alpha is still open: their public structure, at an alpha of 1."""
+        return cls(alpha_numerator=1, alpha_denominator=1, **fields)  # type: ignore[arg-type]
+
+    def at(self, numerator: int, denominator: int) -> Self:
+        """Return the same draws at another alpha."""
+        return msgspec.structs.replace(
+            self, alpha_numerator=numerator, alpha_denominator=denominator
+        )
 
     @property
     def eta(self) -> Decimal:

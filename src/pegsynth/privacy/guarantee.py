@@ -68,12 +68,12 @@ class Guarantee(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     def to_frame(self) -> pl.DataFrame:
         """Return the promise as one line (Polars)."""
-        from pegsynth.privacy.ledger_views import guarantee_frame
+        from pegsynth.privacy.statement import guarantee_frame
 
         return guarantee_frame(self)
 
     def _repr_html_(self) -> str:
-        from pegsynth.privacy.ledger_views import guarantee_card
+        from pegsynth.privacy.statement import guarantee_card
 
         return guarantee_card(self)
 

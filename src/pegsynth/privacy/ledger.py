@@ -25,13 +25,21 @@ from pegsynth.privacy.guarantee import (
 )
 from pegsynth.privacy.program import Program
 from pegsynth.privacy.rounding import float_up, sum_up
+from pegsynth.privacy.statement import (
+    LARGEST_USUAL_DELTA,
+    explanation,
+    ledger_card,
+    ledger_frame,
+    ledger_picture,
+    promise,
+    statement,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
     from pegsynth.views import Picture
 
-LARGEST_USUAL_DELTA = 1e-6
 _Kept = TypeVar("_Kept")
 
 
@@ -118,36 +126,24 @@ class Ledger:
 
     def statement(self) -> str:
         """Say in plain words what is promised, to whom, and what is not covered."""
-        from pegsynth.privacy.statement import statement
-
         return statement(self)
 
     def explain(self) -> str:
         """Say in one sentence for each event what was read, what it cost and what it means."""
-        from pegsynth.privacy.statement import explanation
-
         return explanation(self)
 
     def to_frame(self) -> pl.DataFrame:
         """Return one line for each event: its kind, price, sentence, and whether it is covered."""
-        from pegsynth.privacy.ledger_views import ledger_frame
-
         return ledger_frame(self)
 
     def plot(self) -> Picture:
         """Draw which share of the price each kind of event has."""
-        from pegsynth.privacy.ledger_views import ledger_picture
-
         return ledger_picture(self)
 
     def __repr__(self) -> str:
-        from pegsynth.privacy.ledger_views import promise
-
         return f"Ledger({len(self.events)} events: {promise(self.guarantee)})"
 
     def _repr_html_(self) -> str:
-        from pegsynth.privacy.ledger_views import ledger_card
-
         return ledger_card(self)
 
     def to_json(self) -> str:

@@ -1,8 +1,8 @@
-"""A ledger in words that a data-protection officer can read.
+"""A ledger in words that a data-protection officer can read, as dataframes, a picture and cards.
 
 The statement says what a ledger promises as a whole; the explanation says where the price comes
-from, one sentence for each event: what was read, what it cost, what it means. They hold nothing
-that the events do not hold: a ledger is public, and so are its words.
+from, one sentence for each event: what was read, what it cost, what it means. All hold nothing
+that the events do not hold: a ledger is public, and so are its words. Prices are rounded up.
 """
 
 from __future__ import annotations
@@ -10,18 +10,37 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
-from pegsynth.privacy.events import Diversity, UnitBound
+import msgspec
+
+from pegsynth.privacy.events import Diversity, PooledRows, UnitBound
 from pegsynth.privacy.guarantee import Guarantee, bound_of, runs_of, uncovered_places
 from pegsynth.privacy.recorded import one_line
 from pegsynth.privacy.rounding import display_up, float_up
+from pegsynth.views import Picture, card, table
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pegsynth.privacy.ledger import Ledger
 
-WEAK_EPSILON = 10.0
+LARGEST_USUAL_DELTA: Final = 1e-6
+AMBER_ABOVE: Final = 1.0
+RED_ABOVE: Final = 10.0
+"""The tiers of Ponomareva et al., How to DP-fy ML (2023): conventions, and no law."""
+Level = Literal["green", "amber", "red", "none"]
 _LARGEST_EXPONENT = 300.0
+
+
+def level(kind: str, epsilon: float | None, delta: float | None) -> Level:
+    """Return green, amber or red, by public thresholds; none without differential privacy."""
+    if kind not in ("pure", "approximate") or epsilon is None:
+        return "none"
+    if epsilon > RED_ABOVE:
+        return "red"
+    amber = epsilon > AMBER_ABOVE or (delta or 0.0) > LARGEST_USUAL_DELTA
+    return "amber" if amber else "green"
 
 
 def statement(ledger: Ledger) -> str:
@@ -31,9 +50,10 @@ def statement(ledger: Ledger) -> str:
         " ".join((*_claim(ledger), *_per_row(guarantee))),
         _unit(guarantee, rows_folded(ledger)),
         _list("Not covered:", ledger.not_covered),
-        _list("Assumed:", _assumed(ledger)),
+        # Runs that are added may make the same assumptions.
+        _list("Assumed:", list(dict.fromkeys(each.text for each in ledger.assumptions))),
         _list("Note:", ledger.warnings),
-        _made_by(ledger),
+        f"Made by {', '.join(map(str, ledger.programs))}." if ledger.programs else "",
     ]
     return "\n\n".join(paragraph for paragraph in paragraphs if paragraph) + "\n"
 
@@ -70,9 +90,7 @@ def _differential(guarantee: Guarantee) -> str:
 def _odds(guarantee: Guarantee) -> str:
     epsilon = guarantee.epsilon or 0.0
     extra = f", give or take a chance of {display_up(guarantee.delta)}" if guarantee.delta else ""
-    weak = (
-        f" An epsilon above {WEAK_EPSILON:g} is a weak promise." if epsilon > WEAK_EPSILON else ""
-    )
+    weak = f" An epsilon above {RED_ABOVE:g} is a weak promise." if epsilon > RED_ABOVE else ""
     return (
         f"In plain words: whatever an outsider knows already, no outcome of this release is more "
         f"than exp(epsilon) = {factor_text(epsilon)} times as likely with a given {guarantee.unit} "
@@ -135,15 +153,6 @@ def _unit(guarantee: Guarantee, folded: int | None = None) -> str:
         "was enforced when the table was read: the promise compares the table with the table that "
         "has one unit more or less."
     )
-
-
-def _assumed(ledger: Ledger) -> list[str]:
-    """Return the assumptions as sentences; runs that are added may make the same ones."""
-    return list(dict.fromkeys(assumption.text for assumption in ledger.assumptions))
-
-
-def _made_by(ledger: Ledger) -> str:
-    return f"Made by {', '.join(map(str, ledger.programs))}." if ledger.programs else ""
 
 
 def _list(heading: str, lines: Sequence[str]) -> str:
@@ -210,3 +219,93 @@ def _cost(epsilon: float | None, rho: float | None, delta: float) -> str:
     known = [f"{name} = {display_up(price)}" for name, price in prices if price is not None]
     besides = f" and {display_up(delta)} of delta" if delta else ""
     return f"it cost {' or '.join(known)}{besides}" if known else "it has no price"
+
+
+def ledger_frame(ledger: Ledger) -> pl.DataFrame:
+    """Return one line for each event, in order."""
+    import polars as pl
+
+    kinds = {
+        "event": pl.Int64,
+        "kind": pl.String,
+        "epsilon": pl.Float64,
+        "rho": pl.Float64,
+        "covered": pl.Boolean,
+        "explanation": pl.String,
+    }
+    lines = [(place, *line) for place, line in enumerate(explained(ledger), start=1)]
+    return pl.DataFrame(lines, schema=kinds, orient="row")
+
+
+def ledger_picture(ledger: Ledger) -> Picture:
+    """Draw the share of the price that each kind of event has, by purpose.
+
+    In epsilon where every event has one, and else in rho. Without any price there is
+    nothing to draw.
+    """
+    lines = explained(ledger)
+    pure = all(line.epsilon is not None for line in lines)
+    prices: dict[str, float] = {}
+    for event, line in zip(ledger.events, lines, strict=True):
+        price = line.epsilon if pure else line.rho
+        if price:
+            name = event.kind if isinstance(event, PooledRows) else event.name
+            prices[name] = prices.get(name, 0.0) + price
+    whole = sum(prices.values())
+    currency = "epsilon" if pure else "rho"
+    rows = [
+        {"category": name, "value": price / whole, "series": ""} for name, price in prices.items()
+    ]
+    title = f"share of {currency} by what it was spent on"
+    return Picture("histograms", rows, title, {"y_title": f"Share of {currency}", "width": 560})
+
+
+def ledger_card(ledger: Ledger) -> str:
+    """Return the promise in a line, and the events with their prices."""
+    rows = [
+        (place, line.kind, _price(line.epsilon), _price(line.rho), "yes" if line.covered else "NO")
+        for place, line in enumerate(explained(ledger), start=1)
+    ]
+    claim = ledger.statement().split("\n", maxsplit=1)[0]
+    note = "explain() says what each event means; statement() says what is promised."
+    header = ("event", "kind", "epsilon", "rho", "covered")
+    title = f"Ledger of {len(rows):,} events: {promise(ledger.guarantee)}"
+    return card(title, [claim, note], table=table(header, rows))
+
+
+def promise(guarantee: Guarantee) -> str:
+    """Say in a few words what is promised."""
+    match guarantee.kind:
+        case "pure":
+            return f"epsilon = {display_up(guarantee.epsilon or 0.0)}"
+        case "approximate":
+            epsilon, delta = guarantee.epsilon or 0.0, guarantee.delta or 0.0
+            return f"epsilon = {display_up(epsilon)} at delta = {display_up(delta)}"
+        case "l-diversity":
+            return f"l-diversity with l = {guarantee.l:g}, no differential privacy"
+        case _:
+            return "no guarantee"
+
+
+def guarantee_frame(guarantee: Guarantee) -> pl.DataFrame:
+    """Return the promise as one line; what is not promised is null."""
+    import polars as pl
+
+    parts = msgspec.structs.asdict(guarantee)
+    floats = ("epsilon", "delta", "rho", "epsilon_per_row", "l")
+    return pl.DataFrame([parts], schema_overrides=dict.fromkeys(floats, pl.Float64))
+
+
+def guarantee_card(guarantee: Guarantee) -> str:
+    """Return the parts of the promise that are stated."""
+    stated = msgspec.structs.asdict(guarantee).items()
+    rows = [(name, _told(value)) for name, value in stated if value is not None]
+    return card(f"Promised: {promise(guarantee)}", table=table(("part", "value"), rows))
+
+
+def _price(price: float | None) -> str:
+    return "" if price is None else display_up(price)
+
+
+def _told(value: Any) -> str:
+    return display_up(value) if isinstance(value, float) else str(value)

@@ -21,10 +21,16 @@ from pegsynth.errors import ParameterError
 from pegsynth.privacy import Event, Guarantee, Ledger, NotPrivate
 from pegsynth.privacy.assumptions import Assumption
 from pegsynth.privacy.guarantee import uncovered_places
-from pegsynth.privacy.ledger import LARGEST_USUAL_DELTA
-from pegsynth.privacy.ledger_views import AMBER_ABOVE, RED_ABOVE, Level, level
 from pegsynth.privacy.rounding import display_up
-from pegsynth.privacy.statement import factor_text, rows_counted
+from pegsynth.privacy.statement import (
+    AMBER_ABOVE,
+    LARGEST_USUAL_DELTA,
+    RED_ABOVE,
+    Level,
+    factor_text,
+    level,
+    rows_counted,
+)
 from pegsynth.publishing.about import About
 from pegsynth.publishing.policy import Policy
 from pegsynth.publishing.rendering import markdown

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,7 +28,7 @@ from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.pricing import PricedMethod, PricedPlan, need_rows
 from pegsynth.methods.registry import ContingencyOptions
 from pegsynth.methods.seed_rows import Codes
-from pegsynth.privacy import Budget, Structure
+from pegsynth.privacy import Budget, ContingencyDraws, Draws, ImputationDraws
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 from pegsynth.random import RandomStream, Words
 from pegsynth.schema import Schema
@@ -205,13 +205,15 @@ class Contingency(PricedMethod[ContingencyOptions, PricedPlan, RowsFit]):
             table.check_rules(rules, RandomStream().substream())
         return plan
 
-    def shape(self, schema: Schema, options: ContingencyOptions) -> Structure:
+    def shape(self, schema: Schema, options: ContingencyOptions) -> Draws:
         """One draw per row."""
-        shape = self.drawn_shape(schema, options)
+        size = self.drawn_size(schema, options)
         # A fitted table answers like any fitted probability vector, one draw per row (R8).
-        return replace(shape, method="pmi", features=1) if options.log_linear else shape
+        if options.log_linear:
+            return ImputationDraws.shape(**size | {"features": 1})
+        return ContingencyDraws.shape(**size)
 
-    def per_row(self, shape: Structure) -> int | None:
+    def per_row(self, shape: Draws) -> int | None:
         """Return 1: a row is one draw of a cell."""
         return 1
 

@@ -38,7 +38,7 @@ from pegsynth.methods.pricing import (
 from pegsynth.methods.registry import MiOptions, PmiOptions
 from pegsynth.methods.seed_rows import declared_pool, seed_pool, starts_from_original, whole_rows
 from pegsynth.methods.stored_model import StoredModel, missing_part
-from pegsynth.privacy import Allowance, Budget, Event, NotPrivate, Structure
+from pegsynth.privacy import Allowance, Budget, Draws, Event, ImputationDraws, NotPrivate
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
@@ -134,9 +134,9 @@ class Imputation(PricedMethod[SweptOptions, PricedPlan, ImputationFit]):
         said = (*unit_bound(schema), NotPrivate.because("no-proof", detail=self.name))
         return self.plan_at(AlphaPrice(0, None, said), schema, budget, options, scale=scale)
 
-    def shape(self, schema: Schema, options: SweptOptions) -> Structure:
+    def shape(self, schema: Schema, options: SweptOptions) -> Draws:
         """Every row is S sweeps over the drawn features."""
-        return replace(self.drawn_shape(schema, options), method="pmi", sweeps=options.sweeps)
+        return ImputationDraws.shape(**self.drawn_size(schema, options), sweeps=options.sweeps)
 
     def fit(self, plan: PricedPlan, work: Fitting) -> Fitted[PricedPlan, ImputationFit]:
         """Pay for marginals if seed rows need them; fit every feature given the others."""

@@ -14,7 +14,7 @@ M independent sequences of at most T draws, whatever the rules (R17, R18).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from pegsynth.methods.prior import MOST_TOTAL, Prior, dirichlet
 from pegsynth.methods.registry import MarginalOptions
 from pegsynth.methods.seed_rows import WORD_BITS, Codes, weighted_pool
 from pegsynth.methods.stored_model import StoredModel
-from pegsynth.privacy import Budget, Structure
+from pegsynth.privacy import Budget, Draws
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 from pegsynth.privacy.draw_events import UrnDraws
 from pegsynth.random import RandomStream, Words
@@ -212,13 +212,13 @@ class Marginal(PricedMethod[MarginalOptions, PricedPlan, MarginalTable]):
             check_urns(dirichlet(schema.category_counts, plan.numerator, scale), plan.draws.visits)
         return plan
 
-    def shape(self, schema: Schema, options: MarginalOptions) -> Structure:
+    def shape(self, schema: Schema, options: MarginalOptions) -> UrnDraws:
         """T draws from each of M urns, for every dataset."""
-        shape = self.drawn_shape(schema, options)
-        visits = default_draws(shape.rows, schema.rules)
-        return replace(shape, method="urn", visits=visits, urns=shape.datasets)
+        size = self.drawn_size(schema, options)
+        visits = default_draws(size["rows"], schema.rules)
+        return UrnDraws.shape(**size, visits=visits, urns=size["datasets"])
 
-    def per_row(self, shape: Structure) -> int | None:
+    def per_row(self, shape: Draws) -> int | None:
         """Urns are priced by their cap."""
         return None
 

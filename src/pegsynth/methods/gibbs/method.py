@@ -52,7 +52,16 @@ from pegsynth.methods.pricing import (
 from pegsynth.methods.prior import check_total
 from pegsynth.methods.registry import PegsCappedOptions, PegsOptions, PegsRsOptions
 from pegsynth.methods.seed_rows import declared_pool
-from pegsynth.privacy import Allowance, Budget, Diversity, Event, Ledger, NotPrivate, Structure
+from pegsynth.privacy import (
+    Allowance,
+    Budget,
+    Diversity,
+    Draws,
+    Event,
+    Ledger,
+    NotPrivate,
+    PegsDraws,
+)
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
@@ -83,9 +92,9 @@ class GibbsMethod(PricedMethod[G, GibbsPlan, GibbsFit]):
             seed_pool=options.seed_pool or ("marginal" if total else "uniform"),
         )
 
-    def shape(self, schema: Schema, options: G) -> Structure:
+    def shape(self, schema: Schema, options: G) -> Draws:
         """Every row is S sweeps over the drawn features."""
-        return replace(self.drawn_shape(schema, options), sweeps=options.sweeps)
+        return PegsDraws.shape(**self.drawn_size(schema, options), sweeps=options.sweeps)
 
     def schedule(self, options: G) -> Schedule:
         """Return how rows hang together: every row is a chain of its own."""

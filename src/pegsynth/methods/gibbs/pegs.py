@@ -30,11 +30,12 @@ from pegsynth.methods.gibbs.samplers import (
 )
 from pegsynth.methods.registry import PegsCappedOptions, PegsOptions, PegsRsOptions
 from pegsynth.methods.seed_rows import starts_from_original, whole_rows
+from pegsynth.privacy import BlockDraws, CappedDraws, UrnDraws
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 
 if TYPE_CHECKING:
     from pegsynth.methods.stored_model import StoredPlan
-    from pegsynth.privacy import Budget, Event, Structure
+    from pegsynth.privacy import Budget, Draws, Event
     from pegsynth.privacy.assumptions import Parameters
     from pegsynth.schema import Schema
 
@@ -76,9 +77,10 @@ class PegsRs(GibbsMethod[PegsRsOptions]):
     summary = "blocks of rows in which an entry answers once, then a reset (the paper's PeGS.rs)"
     options = PegsRsOptions
 
-    def shape(self, schema: Schema, options: PegsRsOptions) -> Structure:
+    def shape(self, schema: Schema, options: PegsRsOptions) -> Draws:
         """Count S sweeps over the drawn features for a block of rows."""
-        return replace(super().shape(schema, options), block_size=options.block_size)
+        size = self.drawn_size(schema, options)
+        return BlockDraws.shape(**size, sweeps=options.sweeps, block_size=options.block_size)
 
     def schedule(self, options: PegsRsOptions) -> Schedule:
         """Let an entry answer once in a block."""
@@ -165,16 +167,14 @@ class PegsCapped(GibbsMethod[PegsCappedOptions]):
         """Return m: a cap leaves visits for few entries, urns for more."""
         return CAPPED_HEADS if total and not options.urn else DEFAULT_HEADS
 
-    def shape(self, schema: Schema, options: PegsCappedOptions) -> Structure:
+    def shape(self, schema: Schema, options: PegsCappedOptions) -> Draws:
         """Let an entry answer T visits, dealt to G chains, or T draws of an urn."""
-        return replace(
-            super().shape(schema, options),
-            method="urn" if options.urn else "pegs-capped",
-            visits=options.visits,
-            chains=options.chains or 1,
-        )
+        size = self.drawn_size(schema, options) | {"visits": options.visits or 0}
+        if options.urn:
+            return UrnDraws.shape(**size)
+        return CappedDraws.shape(**size, sweeps=options.sweeps, chains=options.chains or 1)
 
-    def per_row(self, shape: Structure) -> int | None:
+    def per_row(self, shape: Draws) -> int | None:
         """Rows cost nothing after the visits are paid for."""
         return None
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.privacy.ledger_views import level
+from pegsynth.privacy.statement import level
 from pegsynth.publishing.rendering import page
 from pegsynth.publishing.report.drawing import save_chart
 from pegsynth.publishing.report.features import (
