@@ -12,7 +12,7 @@ import polars as pl
 from hypothesis import strategies as st
 
 from pegsynth.codec.codec import Decoder
-from pegsynth.codec.column_encoders import column_encoders
+from pegsynth.codec.encoding import column_encoders
 from pegsynth.codec.levels import merged_rare
 from pegsynth.errors import SchemaError
 from pegsynth.schema import Feature, Schema

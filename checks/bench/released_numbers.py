@@ -20,12 +20,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth import Schema, synthesize
-from pegsynth.codec.codec import encode
+from pegsynth.codec.codec import decode_values, encode
 from pegsynth.codec.measured_numbers import Settled, measure, settle
 from pegsynth.codec.measured_rows import count_grid
 from pegsynth.codec.number_grid import grid_schema
 from pegsynth.codec.paying import plan_numbers
-from pegsynth.codec.value_decoding import decode_values
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.privacy import Allowance
@@ -82,7 +81,9 @@ def released(
     counts = [settled.schema[name].bin_count for name in NUMBERS]
     for mode in modes:
         start = time.perf_counter()
-        decoded = decode_values(codes, settled.schema, settled.shapes, RandomStream(), mode=mode)
+        decoded = decode_values(
+            codes, settled.schema, settled.shapes, RandomStream(), model=mode == "model"
+        )
         yield f"private {counts}, {mode}", decoded, time.perf_counter() - start
 
 
@@ -177,7 +178,7 @@ def decoding_seconds(rows: int) -> tuple[float, float]:
     codes = {True: encode(table, public), False: encode(table, settled.schema)}
     decode_values(codes[False][:1000], settled.schema, settled.shapes, RandomStream())
     start = time.perf_counter()
-    decode_values(codes[True], public, {}, RandomStream(), mode="values")
+    decode_values(codes[True], public, {}, RandomStream(), model=False)
     middle = time.perf_counter()
     decode_values(codes[False], settled.schema, settled.shapes, RandomStream())
     return middle - start, time.perf_counter() - middle

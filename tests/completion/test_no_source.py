@@ -11,7 +11,7 @@ from pegsynth.methods.completion import completed_frames, fill
 ROOT = Path(__file__).parent.parent.parent
 HOME = Path(pegsynth.methods.completion.__file__)
 ALLOWED = (
-    *("codec.codec", "codec.column_encoders", "codec.date_decoding", "errors", "kernels.arrays"),
+    *("codec.codec", "codec.encoding", "codec.date_decoding", "errors", "kernels.arrays"),
     *("methods.baselines.target_fits", "methods.baselines.trees"),
     *("progress", "random", "runtime", "schema"),
 )

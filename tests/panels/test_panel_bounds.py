@@ -68,7 +68,7 @@ def numbers_of(times, schema, name="when"):
     feature = schema[name]
     if feature.kind == "numeric":
         return times.cast(pl.Float64)
-    from pegsynth.codec.column_encoders import moments_of
+    from pegsynth.codec.encoding import moments_of
     from pegsynth.schema.date_text import DateText
 
     return pl.Series(moments_of(DateText(feature), times)).fill_nan(None)

@@ -21,8 +21,7 @@ import polars as pl
 
 from pegsynth.auditing.divergence import Table
 from pegsynth.auditing.paths import Answer, Path, PathCase, Watch
-from pegsynth.codec.column_encoders import DifferenceEncoder
-from pegsynth.codec.encoding import ColumnEncoder
+from pegsynth.codec.encoding import ColumnEncoder, DifferenceEncoder
 from pegsynth.codec.measured_numbers import Settled, measure, settle
 from pegsynth.codec.number_grid import grid_feature
 from pegsynth.codec.tree import Filter, NumberTree

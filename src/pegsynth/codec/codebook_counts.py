@@ -8,7 +8,6 @@ is figures of the data, under no guarantee: CONFIDENTIAL.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.codec.codec import Encoder
+from pegsynth.codec.codec import check_columns
+from pegsynth.codec.encoding import ColumnEncoder, column_encoders
 from pegsynth.errors import DataError
 from pegsynth.schema.binning import round_edges
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.missing_codes import missing_count
+from pegsynth.schema.missing_codes import missing_codes
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import ColumnTally, QuantileSketch
@@ -33,7 +33,6 @@ CELLS = 24
 MOST_LISTED = 24
 """Categories of a feature that has none in the schema yet; the others are added up."""
 _POINTS = 10_000
-_ABSENT = "(no value)"
 
 
 class FeatureCounts(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,103 +101,79 @@ def count_rows(data: Any, schema: Schema) -> CodebookCounts:
     schema
         Its codebook, reviewed or not.
     """
-    known, rules = _lenient(schema)
-    names = set() if known is None else set(known.names)
-    counts = [] if known is None else [np.zeros(n, np.int64) for n in known.category_counts]
-    broken, rows = dict.fromkeys(rules, 0), 0
     with open_table(data, dialect=schema.dialect) as reader:
-        encoder = (
-            None if known is None else Encoder(known, source=reader.source, columns=reader.columns)
-        )
+        check_columns(schema, reader.columns, source=reader.source, need_unit=False)
+        # Values without a code are counted, and none is refused.
+        encoders = {
+            index: encoder
+            for index, encoder in enumerate(column_encoders(schema, spare=True))
+            if _is_settled(encoder.feature)
+        }
+        counts = {
+            index: np.zeros(encoder.feature.category_count + 1, np.int64)
+            for index, encoder in encoders.items()
+        }
         tallies = {
-            feature.name: ColumnTally(
+            index: ColumnTally(
                 feature.name,
                 reader.has_type(feature.name),
                 QuantileSketch(_POINTS),
                 written=NumberText(reader.dialect),
             )
-            for feature in schema.features
-            if feature.name not in names and feature.name in reader.columns
+            for index, feature in enumerate(schema.features)
+            if index not in encoders
         }
-        for batch in reader.batches([*names, *tallies]):
+        broken: list[int | None] = [
+            0 if all(index in encoders for index, _ in rule.forbidden) else None
+            for rule in schema.rules
+        ]
+        rows = 0
+        for batch in reader.batches(schema.names):
             rows += batch.height
-            for name, tally in tallies.items():
-                tally.add(batch[name])
-            if encoder is None or known is None:
-                continue
-            codes = encoder.encode(batch)
-            for index, found in enumerate(counts):
-                counts[index] = found + np.bincount(codes[:, index], minlength=len(found))
-            for place, rule in zip(rules, known.rules, strict=True):
-                broken[place] += int(rule.broken_by(codes).sum())
-    kept = {} if known is None else dict(zip(known.names, counts, strict=True))
+            for tally in tallies.values():
+                tally.add(batch[tally.name])
+            codes = np.zeros((batch.height, len(schema.names)), dtype=np.uint32)
+            for index, encoder in encoders.items():
+                codes[:, index] = encoder.encode_batch(batch)
+                counts[index] += np.bincount(codes[:, index], minlength=len(counts[index]))
+            broken = [
+                None if found is None else found + int(rule.broken_by(codes).sum())
+                for found, rule in zip(broken, schema.rules, strict=True)
+            ]
     return CodebookCounts(
         rows=rows,
         features=tuple(
-            _counted(feature, known[feature.name], kept[feature.name])
-            if known is not None and feature.name in kept
-            else _unsettled(tallies[feature.name], rows)
-            for feature in schema.features
-            if feature.name in kept or feature.name in tallies
+            _counted(encoders[index], counts[index])
+            if index in encoders
+            else _unsettled(tallies[index], rows)
+            for index in range(len(schema.names))
         ),
-        broken=tuple(broken.get(place) for place in range(len(schema.rules))),
+        broken=tuple(broken),
     )
 
 
-def _lenient(schema: Schema) -> tuple[Schema | None, tuple[int, ...]]:
-    """Return the features whose levels are known, under which no value is refused.
-
-    Beside it: the places in the given schema of the rules that speak of these alone.
-    """
-    known = {
-        feature.name
-        for feature in schema.features
-        if not (feature.private_edges or feature.private_categories or feature.after)
-        and not feature.merges_rare
-    }
-    if not known:
-        return None, ()
-    features = schema.features
-    rules = {
-        place: rule
-        for place, rule in enumerate(schema.rules)
-        if all(features[index].name in known for index, _ in rule.forbidden)
-    }
-    base = replace(schema, panel=None, unit=None, rows_per_unit=1, analyses=(), tables_wanted=())
-    base = replace(base, rules=tuple(rules.values()))
-    columns = tuple(
-        replace(
-            column,
-            unknown="category",
-            missing=column.missing or (_ABSENT,),
-            heads=(),
-            parent=None,
-            l=None,
-            shares=(),
-        )
-        if column.name in known
-        else Feature(column.name, role="drop")
-        for column in base.columns
-    )
-    return base.with_columns(columns), tuple(rules)
+def _is_settled(feature: Feature) -> bool:
+    """Whether the levels of a feature are known before a release."""
+    measured = feature.private_edges or feature.private_categories or feature.merges_rare
+    return not (measured or feature.after)
 
 
-def _counted(feature: Feature, lenient: Feature, counts: NDArray[np.int64]) -> FeatureCounts:
+def _counted(encoder: ColumnEncoder, counts: NDArray[np.int64]) -> FeatureCounts:
     """Return the rows of a feature by the levels of its schema."""
-    gaps = len(lenient.labels) - missing_count(lenient)
-    unlisted, missing = int(counts[lenient.bin_count]), int(counts[gaps:].sum())
-    refused = unlisted * (feature.unknown == "error") + missing * (not feature.missing)
-    levels = [
-        (label, int(rows))
-        for code, (label, rows) in enumerate(zip(lenient.labels, counts, strict=True))
-        if code != lenient.bin_count and code < gaps
-    ]
+    feature = encoder.feature
+    others = {feature.unknown_code, *missing_codes(feature)}
+    levels = tuple(
+        (label, int(counts[code]))
+        for code, label in enumerate(feature.labels)
+        if code not in others
+    )
+    listed = sum(rows for _, rows in levels)
     return FeatureCounts(
         name=feature.name,
-        levels=tuple(levels),
-        unlisted=unlisted,
-        missing=missing,
-        refused=refused,
+        levels=levels,
+        unlisted=encoder.unlisted,
+        missing=int(counts.sum()) - listed - encoder.unlisted,
+        refused=encoder.unknown + encoder.absent,
     )
 
 

@@ -16,12 +16,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pegsynth.codec.clipped_sum import agreeing_shapes, bin_counts
 from pegsynth.codec.column_decoding import How, InBins, column_decoder
-from pegsynth.codec.column_encoders import column_encoders
 from pegsynth.codec.date_decoding import DateDecoder, date_decoder
-from pegsynth.codec.encoding import ColumnEncoder
+from pegsynth.codec.encoding import ColumnEncoder, column_encoders
+from pegsynth.codec.inside import InsideModel, fit_inside
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.kernels.arrays import Codes
+from pegsynth.kernels.arrays import Codes, Int64
 from pegsynth.runtime import spare_processors, usable_processors
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.dtypes import polars_dtype
@@ -31,6 +32,8 @@ from pegsynth.schema.temporal import described
 from pegsynth.tables.reader import made, run_ahead
 
 if TYPE_CHECKING:
+    from pegsynth.codec.bin_shape import Shape
+    from pegsynth.random import RandomStream
     from pegsynth.schema.schema import Schema
     from pegsynth.tables.reader import Piece, Place, TableReader, Track
 
@@ -40,6 +43,9 @@ _CELLS_WORTH_THREADS = 1 << 15
 _CELLS_READ = 1 << 22
 _CELLS_AHEAD = 1 << 23
 _ROWS_TOGETHER = 1 << 16
+_UNITS, _SHIFT = 2.0**53, np.uint64(11)
+
+Words = NDArray[np.uint64]
 
 
 def check_columns(
@@ -169,6 +175,10 @@ class Decoder:
         which is faster to write; the attribute `listed` then names them.
     shapes
         How values lie inside the bins of some numeric features; uniformly otherwise.
+    model
+        What `fit_inside` made of synthetic codes: ranks inside bins then follow a model of all
+        features. Every row has words of its own. Few rows are decoded one by one; as many as were
+        fitted are ranked among themselves (`InsideModel.ranks`).
     """
 
     def __init__(
@@ -180,6 +190,7 @@ class Decoder:
         dtypes: Mapping[str, Any] | None = None,
         listed: bool = False,
         shapes: Mapping[str, InBins] | None = None,
+        model: InsideModel | None = None,
     ) -> None:
         if how not in {"values", "labels"}:
             raise ParameterError(f'decode is "values" or "labels", not {how!r}')
@@ -191,6 +202,7 @@ class Decoder:
         # Words belong to features, so that the order of the output changes no value.
         numeric = [f.name for f in schema.features if f.binned and how == "values"]
         self._word_of = {name: index for index, name in enumerate(numeric)}
+        self._model = model
         self._decoders = [
             DescriptionDecoder(schema[name], schema.features[index])
             if known[name] != name
@@ -219,8 +231,9 @@ class Decoder:
         return dict(zip(self.columns, types, strict=True))
 
     def words_needed(self, rows: int) -> int:
-        """Random words that `decode` takes for `rows` rows: one per number."""
-        return rows * len(self._word_of)
+        """Random words that `decode` takes: one per number, and those of a model's scores."""
+        scores = 0 if self._model is None else self._model.words_per_row
+        return rows * (len(self._word_of) + scores)
 
     def decode(self, codes: Codes, words: NDArray[np.uint64] | None = None) -> pl.DataFrame:
         """Return the table that a code matrix stands for.
@@ -233,10 +246,12 @@ class Decoder:
             `words_needed` words, row by row: a table decoded in parts, with the words
             of one stream, equals the table decoded at once.
         """
-        needed = len(codes) * len(self._word_of)
+        needed = self.words_needed(len(codes))
         if needed and (words is None or len(words) < needed):
             raise ParameterError(f"decoding {len(codes)} rows takes {needed} random words")
         grid = None if words is None or not needed else words[:needed].reshape(len(codes), -1)
+        if grid is not None and self._model is not None:
+            grid = self._ranked(self._model, codes, grid)
 
         def column(index: int) -> pl.Series:
             decoder = self._decoders[index]
@@ -249,6 +264,90 @@ class Decoder:
 
         cells = len(codes) * len(self.columns)
         return pl.DataFrame(_each(column, range(len(self.columns)), cells, spare_processors()))
+
+    def _ranked(self, model: InsideModel, codes: Codes, words: Words) -> Words:
+        """Return words that give numbers their ranks by a model."""
+        draws = words[:, : len(self._word_of)].copy()
+        sweeps = np.ascontiguousarray(words[:, len(self._word_of) :])
+        places = [self._word_of[name] for name in model.names]
+        ranks = model.ranks(codes, sweeps, draws[:, places])
+        draws[:, places] = (ranks * _UNITS).astype(np.uint64) << _SHIFT
+        return draws
+
+
+class AgreeingDecoder(Decoder):
+    """A decoder whose means agree with clipped sums, for the rows that it decodes at once (R21).
+
+    It serves where nobody sees the first rows of a table before the others are decoded.
+
+    Parameters
+    ----------
+    schema
+        The settled schema.
+    shapes
+        Shapes inside bins, by name.
+    options
+        As for `Decoder`.
+    """
+
+    def __init__(self, schema: Schema, shapes: Mapping[str, Shape], **options: Any) -> None:
+        super().__init__(schema, shapes=shapes, **options)
+        self._book, self._shapes, self._options = schema, shapes, options
+
+    def counted(self, codes: Codes) -> Int64:
+        """Count rows by their bins; counts of parts of a table add up."""
+        return bin_counts(self._shapes, self._book, codes)
+
+    def agreeing(self, counts: Int64) -> Decoder:
+        """Return a decoder for a table with these counts, whatever parts it is decoded in."""
+        shapes = agreeing_shapes(self._shapes, self._book, counts)
+        return Decoder(self._book, shapes=shapes, **self._options)
+
+    def decode(self, codes: Codes, words: Words | None = None) -> pl.DataFrame:
+        """Return the table that a code matrix stands for; see `Decoder.decode`."""
+        return self.agreeing(self.counted(codes)).decode(codes, words)
+
+
+def value_decoder(
+    schema: Schema,
+    shapes: Mapping[str, Shape],
+    sample: Codes,
+    stream: RandomStream,
+    *,
+    model: bool = True,
+    **options: Any,
+) -> Decoder:
+    """Return the decoder of a settled schema: measured shapes, and ranks by a model (R21).
+
+    Parameters
+    ----------
+    sample
+        Synthetic codes that a model is fitted to; means agree with clipped sums for them.
+    model
+        Whether ranks inside bins follow a model of all features; else values are drawn one by one.
+    """
+    shapes = agreeing_shapes(shapes, schema, bin_counts(shapes, schema, sample))
+    inside = fit_inside(sample, schema, shapes, stream) if model else None
+    return Decoder(schema, shapes=shapes, model=inside, **options)
+
+
+def decode_values(
+    codes: Codes,
+    schema: Schema,
+    shapes: Mapping[str, Shape],
+    stream: RandomStream,
+    *,
+    model: bool = True,
+    **options: Any,
+) -> pl.DataFrame:
+    """Return the table of a whole code matrix, decoded chunk by chunk."""
+    decoder = value_decoder(schema, shapes, codes, stream, model=model, **options)
+    words = stream.substream()
+    frames = []
+    for start in range(0, max(len(codes), 1), _ROWS_TOGETHER):
+        chunk = codes[start : start + _ROWS_TOGETHER]
+        frames.append(decoder.decode(chunk, words.take(decoder.words_needed(len(chunk)))))
+    return pl.concat(frames)
 
 
 def encode_table(

@@ -1,17 +1,15 @@
-"""Numbers inside bins as multiples of a step, for features whose values were rounded (R31).
-
-Codes of one feature in, a column of values out.
+"""Codes of one feature in, a column of values out.
 
 Categories are looked up. Numbers are drawn inside their public bin, one 64-bit word per
-cell, uniformly or by a shape that was paid for (R21); no value of the data is ever used.
-The type of the column follows from the schema and the types asked for, never from the
-codes, so every batch has the same.
+cell, uniformly or by a shape that was paid for (R21), and as multiples of a step where values
+were rounded (R31); no value of the data is ever used. The type of the column follows from the
+schema and the types asked for, never from the codes, so every batch has the same.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from operator import le
 from typing import Any, Literal, Protocol
@@ -20,7 +18,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.codec.encoding import special_number
+from pegsynth.codec.encoding import special_number, special_numbers
 from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.schema.binning import as_float
 from pegsynth.schema.dtypes import polars_dtype, typed_labels
@@ -138,9 +136,7 @@ class NumberDecoder:
         self._feature = feature
         self._shape = shape
         self._written = written or NumberText()
-        special = (*feature.missing, *feature.not_applicable)
-        numbers = {special_number(text, self._written) for text in special}
-        self._taken = sorted(number for number in numbers if number is not None)
+        self._taken = sorted(special_numbers(feature, self._written))
         self._low: NDArray[Any]
         self._high: NDArray[Any]
         self._draw_dtype = self._drawn_type(dtype)
@@ -170,9 +166,10 @@ class NumberDecoder:
         column = pl.Series(feature.name, drawn).cast(self._draw_dtype)
         if self.dtype == pl.String:
             column = self._written.texts(column)
-        if feature.category_count > feature.bin_count:
-            column = self._with_specials(column, codes)
-        return column
+        if feature.category_count == feature.bin_count:
+            return column
+        named = [(code, self._named_value(text, number)) for code, text, number in self._named]
+        return with_specials(column, codes, feature, named)
 
     def _drawn_type(self, dtype: pl.DataType | None) -> pl.DataType:
         """Return the type that numbers are drawn in: one that has numbers in every bin."""
@@ -299,27 +296,31 @@ class NumberDecoder:
         # Not low + place * (high - low): the difference of two floats can overflow.
         return self._held((1 - place) * low + place * high, bins, bins)
 
-    def _with_specials(self, column: pl.Series, codes: Codes) -> pl.Series:
-        feature = self._feature
-        text = self.dtype == pl.String
-        marks: list[tuple[int | None, Any]] = [
-            (feature.missing_code, None),
-            (feature.unknown_code, UNKNOWN_LABEL if text else None),
-            *((code, self._named_value(name, number)) for code, name, number in self._named),
-        ]
-        for code, value in marks:
-            if code is not None:
-                fill = pl.Series([value], dtype=self.dtype)
-                hit = pl.Series(codes == code)
-                column = (
-                    fill.new_from_index(0, len(column)).alias(column.name).zip_with(hit, column)
-                )
-        return column
+    def _named_value(self, name: str, number: float | None) -> pl.Series:
+        value: str | float | None = name
+        if self.dtype != pl.String and number is not None:
+            value = int(number) if self.dtype.is_integer() else number
+        return pl.Series([value], dtype=self.dtype)
 
-    def _named_value(self, name: str, number: float | None) -> str | float | None:
-        if self.dtype == pl.String or number is None:
-            return name
-        return int(number) if self.dtype.is_integer() else number
+
+def with_specials(
+    column: pl.Series, codes: Codes, feature: Feature, named: Iterable[tuple[int, pl.Series]]
+) -> pl.Series:
+    """Return a column with what stands for its special codes.
+
+    Parameters
+    ----------
+    named
+        The codes that a text of the schema names, and a column of the one value of each.
+    """
+    other = UNKNOWN_LABEL if column.dtype == pl.String else None
+    nothing, unknown = (pl.Series([value], dtype=column.dtype) for value in (None, other))
+    marks = ((feature.missing_code, nothing), (feature.unknown_code, unknown), *named)
+    for code, value in marks:
+        if code is not None:
+            filling = value.new_from_index(0, len(column)).alias(column.name)
+            column = filling.zip_with(pl.Series(codes == code), column)
+    return column
 
 
 def named_codes(

@@ -17,13 +17,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.codec.column_decoding import InBins, NumberDecoder, named_codes
+from pegsynth.codec.column_decoding import InBins, NumberDecoder, named_codes, with_specials
+from pegsynth.codec.encoding import special_numbers
 from pegsynth.kernels.arrays import Codes
 from pegsynth.schema.calendar_units import per_day
 from pegsynth.schema.date_text import LAST_DAY, DateText, is_temporal
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.missing_codes import UNKNOWN_LABEL
 from pegsynth.schema.temporal import chain
 
 if TYPE_CHECKING:
@@ -134,32 +134,18 @@ class DateDecoder:
         self, numbers: NDArray[np.int64], codes: Codes, known: NDArray[np.bool_]
     ) -> pl.Series:
         """Return numbers as the column has them, special categories included."""
-        feature = self._feature
-        column = self._as_type(pl.Series(feature.name, numbers))
+        column = self._as_type(pl.Series(self._feature.name, numbers))
         if not known.all():
-            column = self._filled(column, ~known, None)
-        for code, text, value in (
-            (feature.missing_code, None, None),
-            (feature.unknown_code, UNKNOWN_LABEL, None),
-            *self._named,
-        ):
-            if code is not None:
-                column = self._filled(column, codes == code, text, value)
-        return column
+            nothing = pl.Series(column.name, [None], dtype=column.dtype)
+            column = column.zip_with(pl.Series(known), nothing.new_from_index(0, len(column)))
+        named = [(code, self._named_value(text, number)) for code, text, number in self._named]
+        return with_specials(column, codes, self._feature, named)
 
-    def _filled(
-        self,
-        column: pl.Series,
-        where: NDArray[np.bool_],
-        text: str | None,
-        number: float | None = None,
-    ) -> pl.Series:
-        one = pl.Series([text], dtype=pl.String)
-        if self.dtype != pl.String:
-            whole = None if number is None else int(number)
-            one = self._as_type(pl.Series([whole], dtype=pl.Int64))
-        filling = one.new_from_index(0, len(column)).alias(column.name)
-        return filling.zip_with(pl.Series(where), column)
+    def _named_value(self, text: str, number: float | None) -> pl.Series:
+        if self.dtype == pl.String:
+            return pl.Series([text])
+        whole = None if number is None else int(number)
+        return self._as_type(pl.Series([whole], dtype=pl.Int64))
 
     def _as_type(self, numbers: pl.Series) -> pl.Series:
         if is_temporal(self.dtype, self._feature.kind):
@@ -206,9 +192,7 @@ def last_moment(schema: Schema, feature: Feature) -> int:
 
 def _taken(feature: Feature) -> list[int]:
     """Return the moments that mean "missing" or "not applicable"."""
-    texts = (*feature.missing, *feature.not_applicable)
-    found = {DateText(feature).number(text) for text in texts}
-    return sorted(int(number) for number in found if number is not None)
+    return sorted(map(int, special_numbers(feature, DateText(feature))))
 
 
 def _off_taken(

@@ -1,10 +1,13 @@
-"""Codes of whole numbers by table: one look-up instead of a search or a text per value.
-
-One column of a table in, its codes out.
+"""One column of a table in, its codes out.
 
 Text is looked up whole; only what is not found there is looked at again, once per
 distinct text: missing codes between spaces, the apostrophe of the CSV convention, other
-spellings (`spelling`), bin labels. What is still not found is counted, never kept.
+spellings (`spelling`), bin labels. What is still not found is counted, never kept. Whole numbers
+are looked up in a table of codes instead of being searched for, or written as a text, one by one.
+
+A feature with `after` is read off two columns of the same row: its own date and the one that it is
+counted from. The rule is public and looks at one row (R30): a date before the other counts as
+the same moment, and where the other is not known the difference is missing.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -27,6 +30,9 @@ from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL, missing_
 from pegsynth.schema.number_text import TRUTH, NumberText, parsed_number, spelt
 from pegsynth.schema.recoding import Recoding
 from pegsynth.tables.csv_read import unprotect
+
+if TYPE_CHECKING:
+    from pegsynth.schema.schema import Schema
 
 MISS = -1
 _MOST_ENTRIES = 1 << 20
@@ -140,7 +146,7 @@ class ColumnEncoder:
         self._recoding = feature.recoding or Recoding()
         # Rounding values is the same as moving the edges between bins (R31).
         self._inner_edges = self._recoding.inner_edges(feature.edges)
-        self._numbers = _special_numbers(feature, self._written)
+        self._numbers = special_numbers(feature, self._written)
         self._truth = feature.dtype == "bool" or _truth_values(feature)
         self._spellings: dict[bool, dict[str, int]] = {}
         self._table = pl.Enum(list(self._exact))
@@ -348,6 +354,75 @@ class ColumnEncoder:
         return ABSENT if math.isnan(number) else int(self._bins(np.array([number]))[0])
 
 
+class DifferenceEncoder(ColumnEncoder):
+    """Turns dates into codes of how long after another date they are.
+
+    Parameters
+    ----------
+    feature
+        The feature, with `after`.
+    other
+        The feature that it is counted from.
+    spare
+        As for `ColumnEncoder`.
+    """
+
+    def __init__(self, feature: Feature, other: Feature, *, spare: bool = False) -> None:
+        super().__init__(feature, spare=spare)
+        self._other = other.name
+        self._other_text = DateText(other)
+        self._other_special = np.array([*special_numbers(other, self._other_text)])
+
+    def encode(self, values: pl.Series) -> Codes:
+        """Return codes of texts that name a category; dates alone have none."""
+        return self._resolve(as_text(values))
+
+    def encode_batch(self, batch: pl.DataFrame) -> Codes:
+        """Return the code of every row."""
+        own = batch.get_column(self.feature.name)
+        text = as_text(own)
+        moments = moments_of(DateText(self.feature), own)
+        codes = np.zeros(len(own), dtype=np.int64)
+        strange = np.isnan(moments)
+        if strange.any():
+            codes[strange] = self._resolve(text.filter(pl.Series(strange)))
+        counted = ~strange
+        for number, code in self._numbers.items():
+            hit = moments == number
+            codes[hit] = code
+            counted &= ~hit
+        others = np.full(len(own), np.nan)
+        if self._other in batch.columns:
+            others = moments_of(self._other_text, batch.get_column(self._other))
+            others[np.isin(others, self._other_special)] = np.nan
+        alone = counted & np.isnan(others)
+        if alone.any():
+            codes[alone] = self._counted(ABSENT, int(np.count_nonzero(alone)))
+        both = counted & ~alone
+        # Rows in which the order is violated count as the same moment.
+        differences = np.maximum(moments[both] - others[both], 0.0)
+        codes[both] = np.searchsorted(self._inner_edges, differences, side="right")
+        return codes
+
+
+def column_encoders(schema: Schema, *, spare: bool = False) -> list[ColumnEncoder]:
+    """Return an encoder for every feature of a schema, in order."""
+    numbers = NumberText(schema.dialect)
+    return [
+        ColumnEncoder(feature, spare=spare, numbers=numbers)
+        if feature.after is None
+        else DifferenceEncoder(feature, schema[feature.after], spare=spare)
+        for feature in schema.features
+    ]
+
+
+def moments_of(text: DateText, values: pl.Series) -> NDArray[np.float64]:
+    """Return the number of every moment, NaN for none."""
+    typed = text.typed(values)
+    numbers = text.numbers(as_text(values)) if typed is None else typed
+    return numbers.cast(pl.Float64).to_numpy().copy()
+
+
 def _exact_codes(feature: Feature) -> dict[str, int]:
     """Texts that stand for a code as they are; the first meaning of a text counts."""
     codes: dict[str, int] = {}
@@ -372,8 +447,8 @@ def _truth_values(feature: Feature) -> bool:
     return bool(feature.categories) and {*map(str.lower, feature.categories)} <= {*TRUTH}
 
 
-def _special_numbers(feature: Feature, written: NumberText | DateText) -> dict[float, int]:
-    """Numbers that mean "missing" or "not applicable" in a numeric feature."""
+def special_numbers(feature: Feature, written: NumberText | DateText) -> dict[float, int]:
+    """Return numbers that mean "missing" or "not applicable", and the codes that they have."""
     numbers: dict[float, int] = {}
     pairs = [(text, feature.not_applicable_code) for text in feature.not_applicable]
     pairs += [(text, missing_code_of(feature, text)) for text in feature.missing]

@@ -20,8 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.codec.column_encoders import moments_of
-from pegsynth.codec.encoding import ColumnEncoder
+from pegsynth.codec.encoding import ColumnEncoder, moments_of
 from pegsynth.codec.held_rows import HeldRows
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.schema.calendar_units import TEMPORAL

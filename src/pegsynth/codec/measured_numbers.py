@@ -18,7 +18,7 @@ import numpy as np
 
 from pegsynth.codec.bin_shape import Shape, ShapeSource
 from pegsynth.codec.clipped_sum import STEPS, SUM_PART, with_sum
-from pegsynth.codec.encoding import special_number
+from pegsynth.codec.encoding import special_numbers
 from pegsynth.codec.estimate import cell_masses
 from pegsynth.codec.levels import merged_rare
 from pegsynth.codec.number_grid import Grid, grid_of, kept_highest
@@ -214,11 +214,10 @@ def shape_of(feature: Feature, grid: Grid, masses: Float64) -> Shape:
 
 def _without_taken(feature: Feature, grid: Grid, masses: Float64, written: NumberText) -> Float64:
     """Leave out cells of numbers that mean "missing": rows that have them are not here."""
-    texts = (*feature.missing, *feature.not_applicable)
     if feature.after is not None:
         return masses
     read = DateText(feature) if feature.kind in TEMPORAL else written
-    taken = [number for text in texts if (number := special_number(text, read)) is not None]
+    taken = [*special_numbers(feature, read)]
     low, high = grid.edges[:-1], grid.edges[1:]
     single = np.isin(low, taken) & (high - low <= max(grid.unit, 0.0) * 1.5)
     kept: Float64 = np.where(single, 0.0, masses)

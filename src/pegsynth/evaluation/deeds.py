@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.codec.column_encoders import column_encoders
+from pegsynth.codec.encoding import column_encoders
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.utility.distances import shares
 from pegsynth.inference.statistics import Estimate

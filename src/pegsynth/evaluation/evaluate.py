@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pegsynth.codec.column_encoders import moments_of
-from pegsynth.codec.encoding import special_number
+from pegsynth.codec.encoding import moments_of, special_number
 from pegsynth.codec.folded_reader import as_one, pair_or_several
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.judged_tables import read_tables

@@ -20,8 +20,7 @@ import numpy as np
 import polars as pl
 
 from pegsynth.codec.codec import Encoder, one_matrix
-from pegsynth.codec.column_encoders import column_encoders
-from pegsynth.codec.encoding import ColumnEncoder
+from pegsynth.codec.encoding import ColumnEncoder, column_encoders
 from pegsynth.codec.folding import CountedRows
 from pegsynth.errors import DataError, EmptyTableError, SchemaError
 from pegsynth.evaluation.deeds import DeedCollector, Truth

@@ -22,7 +22,7 @@ import numpy as np
 import polars as pl
 
 from pegsynth.codec.column_decoding import nearest_multiples
-from pegsynth.codec.column_encoders import moments_of
+from pegsynth.codec.encoding import moments_of
 from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.schema import Schema
 from pegsynth.schema.calendar_units import TEMPORAL

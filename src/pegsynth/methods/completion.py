@@ -34,8 +34,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.codec.codec import Encoder
-from pegsynth.codec.column_encoders import moments_of
 from pegsynth.codec.date_decoding import last_moment
+from pegsynth.codec.encoding import moments_of
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.methods.baselines.target_fits import RowsToFit, bayesian_bootstrap

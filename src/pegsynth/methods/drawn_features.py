@@ -29,7 +29,7 @@ def clamped_codes(schema: Schema, options: MethodOptions) -> dict[int, int]:
     """Return the features that ``--where`` keeps fixed, with the code of their value."""
     import polars as pl
 
-    from pegsynth.codec.column_encoders import column_encoders
+    from pegsynth.codec.encoding import column_encoders
 
     clamped: dict[int, int] = {}
     encoders = column_encoders(schema) if given_values(options) else []

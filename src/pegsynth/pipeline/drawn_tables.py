@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from pegsynth.codec.codec import Decoder
+from pegsynth.codec.codec import AgreeingDecoder, Decoder, value_decoder
 from pegsynth.codec.folding import Folding
 from pegsynth.codec.unfolding import (
     Unfolding,
@@ -24,7 +24,6 @@ from pegsynth.codec.unfolding import (
     unfolded_pairs,
     with_types,
 )
-from pegsynth.codec.value_decoding import AgreeingDecoder, value_decoder
 from pegsynth.errors import ParameterError
 from pegsynth.inference.combining_rules import PART
 from pegsynth.methods.base import Model
@@ -140,7 +139,7 @@ def decoded(
             model.shapes,
             first,
             stream,
-            mode="values" if how == "values" else "model",
+            model=how != "values",
             columns=_drawn_columns(model),
             dtypes=model.dtypes,
             listed=listed,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegsynth.api.fitted import PeGS
-from pegsynth.codec.value_decoding import AgreeingDecoder
+from pegsynth.codec.codec import AgreeingDecoder
 from pegsynth.errors import ParameterError
 from pegsynth.methods import methods
 from pegsynth.methods.base import AnyMethod, Plan

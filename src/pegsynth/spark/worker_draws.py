@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.codec.codec import Decoder
-from pegsynth.codec.value_decoding import AgreeingDecoder
+from pegsynth.codec.codec import AgreeingDecoder, Decoder
 from pegsynth.methods.gibbs.chains import CHUNK_ROWS, Chain, Machine, Schedule, Visits, run_chunk
 from pegsynth.methods.gibbs.merging import Splitter
 from pegsynth.methods.seed_rows import SeedPool

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from pegsynth.codec.column_encoders import column_encoders
+from pegsynth.codec.encoding import column_encoders
 from pegsynth.codec.folded_reader import folded_reader
 from pegsynth.codec.folding import Folding
 from pegsynth.errors import DataError, EmptyTableError

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.codec.value_decoding import decode_values
+from pegsynth.codec.codec import decode_values
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.methods.base import Plan, Sampler
