@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegsynth.codec.encoding import ColumnEncoder
-from pegsynth.codec.finding_categories import CandidateCounts
+from pegsynth.codec.finding_categories import counted_values
 from pegsynth.schema import Feature
 from pegsynth.schema.number_text import candidates, with_categories
 
@@ -20,7 +20,7 @@ TOWN = Feature("town", categories="private", missing=("", "NA"), not_applicable=
 
 def counted(frames, features=(TOWN,), **how):
     """Count frames; return the counts by feature and text, and how many parts there were."""
-    parts = list(CandidateCounts(lambda: iter(frames), features, **how).parts())
+    parts = list(counted_values(lambda: iter(frames), features, **how))
     found = {each.name: {} for each in features}
     for part in parts:
         assert part.texts.to_list() == sorted(part.texts)

@@ -4,6 +4,7 @@ import datetime as dt
 import itertools
 import os
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 from pegsynth import synthesize
-from pegsynth.codec.code_table import CodeTable, KeptCodes, least_words
+from pegsynth.codec.code_table import CodeTable, least_words
 from pegsynth.codec.codec import encode, one_matrix
+from pegsynth.codec.held_rows import HeldRows
 from pegsynth.errors import DataError
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -231,10 +233,12 @@ def test_held_codes_are_those_with_the_least_words():
     whole = pl.DataFrame({"unit": units, "word": words, "row": np.arange(3_000)})
     wanted = codes[np.sort(least_words(whole, 2)["row"].to_numpy())]
     for most in (10, 100, 10_000):
-        held = KeptCodes(2, most_held=most)
+        held = HeldRows(partial(least_words, rows_per_unit=2), most)
+        rows = whole.with_columns(pl.Series("codes", codes))
         for at in range(0, 3_000, 130):
-            held.add(units[at : at + 130], words[at : at + 130], codes[at : at + 130])
-        assert (held.codes() == wanted).all()
+            held.add(rows[at : at + 130])
+        kept = held.frame().sort("row").get_column("codes").to_numpy()
+        assert (kept == wanted).all()
 
 
 def test_missing_units_of_a_lazy_frame_are_refused():

@@ -253,8 +253,6 @@ def test_the_plan_is_made_of_public_figures_and_is_kept():
     assert tree.levels[0].deviation == pytest.approx(plan.top_deviation, rel=1e-6)
     many = Schema(tuple(Feature(f"x{i}", kind="numeric", edges="private") for i in range(40)))
     assert plan_numbers(many, allowance).together == pytest.approx(0.3)
-    with pytest.raises(ParameterError, match="share"):
-        plan_numbers(schema, allowance, share=1.0)
 
 
 def test_more_rows_or_more_budget_never_give_fewer_bins():

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from pegsynth.api.fitted import PeGS
 from pegsynth.codec.code_table import CodeTable, kept_rows
 from pegsynth.codec.codec import Decoder, encode
-from pegsynth.codec.finding_categories import CandidateCounts
+from pegsynth.codec.finding_categories import counted_values
 from pegsynth.codec.measured_rows import GridCounter
 from pegsynth.codec.pair_counts import PairCounter
 from pegsynth.errors import DataError, EngineError, ParameterError, SchemaError
@@ -352,7 +352,7 @@ def summed(batches_of_counts, features):
 
 
 def counted_here(table, features):
-    parts = CandidateCounts(lambda: iter([table]), features).parts()
+    parts = counted_values(lambda: iter([table]), features)
     return {part.name: (part.texts.to_list(), part.counts.tolist()) for part in parts}
 
 

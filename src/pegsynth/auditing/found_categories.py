@@ -25,8 +25,8 @@ import polars as pl
 from pegsynth.auditing.divergence import ROUNDING, Finding, Loss, divergence, exactly
 from pegsynth.auditing.noise_laws import noise_law
 from pegsynth.codec.finding_categories import (
-    CandidateCounts,
     Part,
+    counted_values,
     find_categories,
     plan_categories,
 )
@@ -112,7 +112,7 @@ class Worst:
 def counted(table: Texts) -> list[Part]:
     """Count a table as it is counted when it is read."""
     frame = pl.DataFrame({FEATURE.name: list(table)}, schema={FEATURE.name: pl.String})
-    return list(CandidateCounts(lambda: iter([frame]), (FEATURE,)).parts())
+    return list(counted_values(lambda: iter([frame]), (FEATURE,)))
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,11 @@
-"""At most k rows of every unit, chosen at random by the secure stream (R12).
+"""The confidential table as code batches, with every unit's rows bounded first (R12).
 
-k is public. A row's fate depends on the rows of its own unit alone, so adding or removing
-a unit changes the rows of no other. Every row has a random word, and the k rows of a unit
-with the smallest words are kept. Memory is bounded (`held_rows`): when there are too many
-units to hold at once, the unit column is read again for every share of them.
-
-The confidential table as code batches, with every unit's rows bounded first (R12).
-
-The columns of the original table that a partially synthetic one keeps.
+At most k rows of every unit are kept, chosen at random by the secure stream; k is public. A row's
+fate depends on the rows of its own unit alone, so adding or removing a unit changes the rows of no
+other. Every row has a random word, and the k rows of a unit with the smallest words are kept.
+Memory is bounded (`held_rows`): when there are too many units to hold at once, the unit column is
+read again for every share of them. `putting_back` returns the columns of the original table that a
+partially synthetic one keeps.
 """
 
 from __future__ import annotations
@@ -88,44 +86,6 @@ def kept_rows(
         kept.append(held.frame().get_column("row").to_numpy())
         share, shares = share + 1, held.shares
     return KeptRows(_bits(kept, rows), rows)
-
-
-class KeptCodes:
-    """The codes of at most k rows of every unit, chosen in one pass over a table.
-
-    For a table whose rows may come in another order the second time: a row's unit and its
-    codes are read together. What is held grows with the units, not with the rows.
-    """
-
-    def __init__(self, rows_per_unit: int, *, most_held: int = MOST_HELD) -> None:
-        self._rows_per_unit = rows_per_unit
-        self._most = most_held
-        self._rows: list[pl.DataFrame] = []
-        self._codes: list[Codes] = []
-        self._size = 0
-
-    def add(self, units: pl.Series, words: NDArray[np.uint64], codes: Codes) -> None:
-        """Take in the next rows."""
-        self._rows.append(_drawn(units, words, self._size))
-        self._codes.append(codes)
-        self._size += len(units)
-        if self._size > self._most:
-            kept = self._reduce()
-            # Held units cannot get fewer, so look again only when there is much more.
-            self._most = max(self._most, 2 * kept)
-
-    def codes(self) -> Codes:
-        """Return the codes that are kept, in the order in which their rows came."""
-        self._reduce()
-        return self._codes[0]
-
-    def _reduce(self) -> int:
-        least = least_words(pl.concat(self._rows), self._rows_per_unit).sort("row")
-        kept = least.get_column("row").to_numpy()
-        self._codes = [np.concatenate(self._codes)[kept]]
-        self._rows = [least.with_columns(row=pl.int_range(pl.len(), dtype=pl.Int64))]
-        self._size = least.height
-        return self._size
 
 
 def least_words(
@@ -249,21 +209,28 @@ class CodeTable:
         return not self._encoder.faulty
 
     def _codes_of_units(self, words: Words, progress: Progress) -> Codes:
-        """Return the codes of the rows to count of a table that is read once."""
+        """Return the codes of the rows to count of a table that may come in another order again.
+
+        A row's unit and its codes are read together. What is held grows with the units, not with
+        the rows.
+        """
         reader, schema, unit = self.reader, self._schema, self._schema.unit or ""
-        held = KeptCodes(schema.rows_per_unit)
+        held = HeldRows(partial(least_words, rows_per_unit=schema.rows_per_unit), MOST_HELD)
         names = [unit, *(name for name in schema.names if name != unit)]
         blank = 0
         for batch in reader.batches(names):
             units = unit_text(batch.get_column(unit))
             blank += int(is_blank(units).sum())
-            held.add(units, words.take(len(units)), self._encoder.encode(batch))
+            codes = np.ascontiguousarray(self._encoder.encode(batch))
+            drawn = _drawn(units, words.take(len(units)), self._read)
+            held.add(drawn.with_columns(pl.Series("codes", codes)))
             self._read += len(units)
             progress("units 1/1", self._read, reader.expected_rows)
         if blank:
             raise missing_units(reader.source, unit, blank)
         self._encoder.finish()
-        return held.codes()
+        codes = held.frame().sort("row").get_column("codes").to_numpy()
+        return codes.astype(schema.code_dtype, copy=False)
 
     def _new_encoder(self) -> Encoder:
         reader = self.reader

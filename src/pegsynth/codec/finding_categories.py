@@ -1,17 +1,15 @@
-"""How often every value of a column occurs: exact, confidential, and in bounded memory.
+"""Categories that are found: counts of values, what finding them costs, the search (R29).
 
-In go the rows of a table, batch by batch and as often as asked; out come the values that
-occur with their counts, in parts: one for every share of the values (`held_rows`).
-
-Categories out of counts: what finding them costs, the search itself, the schema afterwards.
-
-`plan_categories` needs no data: noise, threshold and delta' are fixed before any is read (R29).
+`counted_values` takes the rows of a table, batch by batch and as often as asked, and gives the
+values that occur with their counts, in parts: one for every share of the values (`held_rows`).
+They are exact, confidential, and in bounded memory. `plan_categories` needs no data: noise,
+threshold and delta' are fixed before any is read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import polars as pl
@@ -42,8 +40,10 @@ class Part:
     counts: Int64
 
 
-class CandidateCounts:
-    """Counts of the values of some features.
+def counted_values(
+    rows: Rows, features: Sequence[Feature], *, most_bytes: int = MOST_BYTES
+) -> Iterator[Part]:
+    """Yield the values of some features with their counts; every value is in one part.
 
     Parameters
     ----------
@@ -54,45 +54,33 @@ class CandidateCounts:
     most_bytes
         See `MOST_BYTES`.
     """
-
-    def __init__(
-        self, rows: Rows, features: Sequence[Feature], *, most_bytes: int = MOST_BYTES
-    ) -> None:
-        self._rows = rows
-        self._features = tuple(features)
-        self._most = max(1, most_bytes // max(1, len(self._features)))
-
-    def parts(self) -> Iterator[Part]:
-        """Yield the values of all features, part by part; every value is in one part."""
-        shares = {feature.name: 1 for feature in self._features}
-        share = 0
-        while share < max(shares.values()):
-            held = [
-                (feature, self._held(share, shares[feature.name]))
-                for feature in self._features
-                if share < shares[feature.name]
-            ]
-            for frame in self._rows():
-                for feature, rows in held:
-                    rows.add(_counted(frame.get_column(feature.name), feature))
-            for feature, rows in held:
-                counted = rows.frame().sort(_VALUE)
-                shares[feature.name] = rows.shares
-                counts = counted.get_column(_COUNT).to_numpy()
-                yield Part(feature.name, counted.get_column(_VALUE), counts)
-            share += 1
-
-    def _held(self, share: int, shares: int) -> HeldRows:
-        held = HeldRows(
-            _added,
-            self._most,
-            key=_VALUE,
-            share=share,
-            shares=shares,
-            size=pl.DataFrame.estimated_size,
-        )
-        held.add(pl.DataFrame(schema={_VALUE: pl.String, _COUNT: pl.Int64}))
-        return held
+    most = max(1, most_bytes // max(1, len(features)))
+    shares = {feature.name: 1 for feature in features}
+    share = 0
+    while share < max(shares.values()):
+        held = {
+            feature: HeldRows(
+                _added,
+                most,
+                key=_VALUE,
+                share=share,
+                shares=shares[feature.name],
+                size=pl.DataFrame.estimated_size,
+            )
+            for feature in features
+            if share < shares[feature.name]
+        }
+        for each in held.values():
+            each.add(pl.DataFrame(schema={_VALUE: pl.String, _COUNT: pl.Int64}))
+        for frame in rows():
+            for feature, each in held.items():
+                each.add(_counted(frame.get_column(feature.name), feature))
+        for feature, each in held.items():
+            counted = each.frame().sort(_VALUE)
+            shares[feature.name] = each.shares
+            texts, counts = counted.get_columns()
+            yield Part(feature.name, texts, counts.to_numpy())
+        share += 1
 
 
 def _counted(values: pl.Series, feature: Feature) -> pl.DataFrame:
@@ -181,37 +169,26 @@ def find_categories(
         name: budget_filter.search(plan.share, delta=plan.delta, features=(schema.index(name),))
         for name in plan.names
     }
-    kept = _Largest(plan.names)
-    for part in budget_filter.candidates(parts):
-        kept.add(part, searches[part.name](part.counts))
-    return kept.texts()
+    passing = (
+        replace(part, counts=searches[part.name](part.counts))
+        for part in budget_filter.candidates(parts)
+    )
+    return frequent_categories(passing, plan.names)
 
 
 def frequent_categories(parts: Iterable[Part], names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the most frequent values, for methods that promise nothing."""
-    kept = _Largest(names)
+    """Return the texts with the largest counts of every feature, in text order.
+
+    Those with a count of 0 are left out. With exact counts it is for methods that promise nothing.
+    """
+    none = pl.DataFrame(schema={"text": pl.String, "count": pl.Int64})
+    kept = dict.fromkeys(names, none)
     for part in parts:
-        kept.add(part, part.counts)
-    return kept.texts()
-
-
-class _Largest:
-    """Texts with the largest counts of every feature, those with a count of 0 left out."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        none = pl.DataFrame(schema={"text": pl.String, "count": pl.Int64})
-        self._kept = dict.fromkeys(names, none)
-
-    def add(self, part: Part, counts: Int64) -> None:
-        """Take in a part, by these counts."""
-        more = pl.DataFrame({"text": part.texts, "count": counts}).filter(pl.col("count") > 0)
-        both = pl.concat([self._kept[part.name], more])
+        more = pl.DataFrame({"text": part.texts, "count": part.counts})
+        both = pl.concat([kept[part.name], more.filter(pl.col("count") > 0)])
         order = both.sort(["count", "text"], descending=[True, False])
-        self._kept[part.name] = order.head(MOST_FOUND)
-
-    def texts(self) -> dict[str, tuple[str, ...]]:
-        """Return what is kept, in text order."""
-        return {name: tuple(sorted(kept["text"].to_list())) for name, kept in self._kept.items()}
+        kept[part.name] = order.head(MOST_FOUND)
+    return {name: tuple(sorted(frame["text"].to_list())) for name, frame in kept.items()}
 
 
 def settled_categories(schema: Schema, found: Mapping[str, Iterable[str]]) -> Schema:

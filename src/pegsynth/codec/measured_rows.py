@@ -19,7 +19,7 @@ import polars as pl
 
 from pegsynth.codec.code_table import CodeTable, KeptRows, kept_rows
 from pegsynth.codec.codec import Encoder
-from pegsynth.codec.finding_categories import CandidateCounts, private_names
+from pegsynth.codec.finding_categories import counted_values, private_names
 from pegsynth.codec.number_grid import grid_schema
 from pegsynth.codec.paying import CodecCounts, wants_grids
 from pegsynth.errors import ParameterError
@@ -128,8 +128,8 @@ class MeasuredRows:
         """Count numbers; texts are counted when they are asked for."""
         schema, table = self._schema, self._numbers
         grids = count_grid(table.batches(), grid_schema(schema)) if table else {}
-        counted = CandidateCounts(self._rows, [schema[name] for name in self._names])
-        return CodecCounts(grids, counted.parts() if self._names else ())
+        features = [schema[name] for name in self._names]
+        return CodecCounts(grids, counted_values(self._rows, features) if features else ())
 
     def _rows(self) -> Iterator[pl.DataFrame]:
         """Yield the columns whose categories are looked for, of the rows that count."""

@@ -1,15 +1,9 @@
-"""What measuring numbers costs at most, and what it gives: before any data is read.
+"""The codec of a table that is itself paid for: edges, shapes and categories (R21, R29).
 
-In go the schema and the budget, both public; out comes the part of the budget that trees
-take, the noise that they have at the top, and, for a number of rows, how many bins there
-will be. Whatever the data is, a release spends no more (R11, R21).
-
-The codec of a table that is itself paid for: edges, shapes and categories (R21, R29).
-
-`foreseen` says, before any data is read, what bins and categories there will be and what they
-cost at most; `paid_codec` measures, through a privacy filter that holds the whole budget.
-
-What a codec that is measured costs, in words; no data is read.
+In go the schema and the budget, both public. `foreseen` says, before any data is read, what bins
+and categories there will be and what they cost at most: whatever the data is, a release spends no
+more (R11). `codec_costs` says so in words. `paid_codec` measures, through a privacy filter that
+holds the whole budget.
 """
 
 from __future__ import annotations
@@ -24,6 +18,7 @@ from numpy.typing import NDArray
 from pegsynth.codec.bin_shape import Shape
 from pegsynth.codec.clipped_sum import SUM_PART
 from pegsynth.codec.finding_categories import (
+    CategoriesPlan,
     Part,
     delta_for,
     find_categories,
@@ -34,8 +29,8 @@ from pegsynth.codec.finding_categories import (
     settled_categories,
 )
 from pegsynth.codec.measured_numbers import bins_for, has_sum, measure, provisional, settle
-from pegsynth.codec.tree import LEVEL_SHARES, NumberTree, exact_tree
-from pegsynth.errors import BudgetError, ParameterError
+from pegsynth.codec.tree import LEVEL_SHARES, exact_tree
+from pegsynth.errors import BudgetError
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.privacy import Allowance, Budget, Event
 from pegsynth.privacy.rounding import display_up
@@ -92,28 +87,20 @@ class NumbersPlan:
         return bins_for(rows, self.whole_deviation, model=model)
 
 
-def plan_numbers(
-    schema: Schema,
-    allowance: Allowance,
-    *,
-    rows: float | None = None,
-    share: float | None = None,
-) -> NumbersPlan:
+def plan_numbers(schema: Schema, allowance: Allowance, *, rows: float | None = None) -> NumbersPlan:
     """Plan how numbers are measured out of an allowance for the whole release.
 
     Parameters
     ----------
     rows
         Number of rows, public or noisy; None for the most that features may take.
-    share
-        The part of it for each feature; None for the usual one.
     """
     names = tuple(feature.name for feature in schema.features if feature.wants_shape)
     price = price_of(schema, allowance)
-    usual, part = _usual_shares(price, rows)
-    each = _share_of_each(schema, usual) if share is None else share
-    if not 0 < each * max(len(names), 1) < 1:
-        raise ParameterError("the share of the numbers must be above 0, and less than 1 in all")
+    counts = MOST_SHARE if rows is None else max(_by_rows(rows, price), LEAST_COUNTS)
+    # The part of the budget for a number with its sum, and what of it the sum takes.
+    whole = max(counts / (1 - SUM_PART), counts + LEAST_SUM)
+    each, part = _share_of_each(schema, whole), 1 - counts / whole
     top = each * (1 - part) * LEVEL_SHARES[0]
     return NumbersPlan(names, each, part, price.deviation(1.0), price.deviation(top))
 
@@ -121,27 +108,6 @@ def plan_numbers(
 def price_of(schema: Schema, allowance: Allowance) -> Price:
     """Return what parts of an allowance buy for the units of a schema."""
     return Price(allowance, schema.rows_per_unit if schema.unit else 1)
-
-
-def _usual_shares(price: Price, rows: float | None) -> tuple[float, float]:
-    """Return the part of the budget for a number with its sum, and what of it the sum takes."""
-    counts = MOST_SHARE if rows is None else max(_by_rows(rows, price), LEAST_COUNTS)
-    whole = max(counts / (1 - SUM_PART), counts + LEAST_SUM)
-    return whole, 1 - counts / whole
-
-
-def search_share(schema: Schema, price: Price, rows_in: int | None) -> float:
-    """Return the part of the budget for each feature whose categories are found (R29).
-
-    It follows from public figures alone: what a search takes of delta must be the same whatever
-    was put out before, because a ledger states it and says nothing of other paths.
-
-    Parameters
-    ----------
-    rows_in
-        Number of original rows, if it is public; no noisy one.
-    """
-    return _share_of_each(schema, UNKNOWN_SHARE if rows_in is None else _by_rows(rows_in, price))
 
 
 def _by_rows(rows: float, price: Price) -> float:
@@ -153,6 +119,53 @@ def _by_rows(rows: float, price: Price) -> float:
 def _share_of_each(schema: Schema, usual: float) -> float:
     measured = [each for each in schema.features if each.wants_shape or each.private_categories]
     return min(usual, MOST_TOGETHER / max(len(measured), 1))
+
+
+@dataclass(frozen=True)
+class CodecBudget:
+    """What a codec is paid from, along one route.
+
+    Parameters
+    ----------
+    budget
+        The stated budget, with what searches take of its delta.
+    whole
+        All of it.
+    price
+        What parts of it buy.
+    """
+
+    schema: Schema
+    budget: Budget
+    whole: Allowance
+    price: Price
+
+    @classmethod
+    def of(cls, schema: Schema, budget: Budget) -> CodecBudget:
+        """Return what a schema may take of a budget; refuse one that cannot pay for it."""
+        check_budget(schema, budget)
+        budget = replace(budget, delta_taken=delta_for(schema, budget.delta))
+        whole = whole_of(budget)
+        return cls(schema, budget, whole, price_of(schema, whole))
+
+    def numbers(self, rows: float | None) -> NumbersPlan:
+        """Plan how numbers are measured, for a number of rows, public or noisy."""
+        return plan_numbers(self.schema, self.whole, rows=rows)
+
+    def search(self, rows_in: int | None) -> CategoriesPlan:
+        """Plan how categories are looked for (R29).
+
+        It follows from public figures alone: what a search takes of delta must be the same
+        whatever was put out before, because a ledger states it and says nothing of other paths.
+
+        Parameters
+        ----------
+        rows_in
+            Number of original rows, if it is public; no noisy one.
+        """
+        usual = UNKNOWN_SHARE if rows_in is None else _by_rows(rows_in, self.price)
+        share = _share_of_each(self.schema, usual)
+        return plan_categories(self.schema, self.price, share, delta=self.budget.delta_taken)
 
 
 def check_budget(schema: Schema, budget: Budget) -> None:
@@ -186,33 +199,25 @@ EXACT_DEVIATION = 1.0
 
 
 @dataclass(frozen=True)
-class Foreseen:
-    """A schema with as many bins as there will be, and what is left of the budget then."""
-
-    schema: Schema
-    budget: Budget
-
-
-@dataclass(frozen=True)
 class PaidCodec:
-    """Public edges and categories, and what they cost.
+    """Public edges and categories, as they are or as many as there will be, and what they cost.
 
     Parameters
     ----------
     schema
         The codebook with edges and categories.
+    budget
+        The budget with what was spent taken off.
     shapes
         How values lie inside the bins, by name.
     events
         What the ledger says of it.
-    budget
-        The budget with what was spent taken off.
     """
 
     schema: Schema
-    shapes: Mapping[str, Shape]
     budget: Budget
-    events: tuple[Event, ...] = field(default=())
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -246,7 +251,7 @@ def wants_grids(schema: Schema) -> bool:
     return any(feature.wants_shape for feature in schema.features)
 
 
-def foreseen(schema: Schema, budget: Budget, *, rows: int | None, private: bool) -> Foreseen:
+def foreseen(schema: Schema, budget: Budget, *, rows: int | None, private: bool) -> PaidCodec:
     """Say what bins and categories there will be, from public figures.
 
     Parameters
@@ -256,18 +261,18 @@ def foreseen(schema: Schema, budget: Budget, *, rows: int | None, private: bool)
     private
         Whether the method claims a guarantee; one that does not measures exactly.
     """
+    guess = provisional_categories(schema)
     if not private:
-        return Foreseen(_provisional(schema, _exact_bins(rows or 1)), budget)
-    check_budget(schema, budget)
-    budget = _with_delta_taken(schema, budget)
-    whole = whole_of(budget)
-    plan = plan_numbers(schema, whole, rows=rows)
-    each = search_share(schema, price_of(schema, whole), rows)
-    share = Fraction(plan.together) + Fraction(each) * len(private_names(schema))
+        return PaidCodec(provisional(guess, bins_for(rows or 1, EXACT_DEVIATION)), budget)
+    source = CodecBudget.of(schema, budget)
+    plan, names = source.numbers(rows), private_names(schema)
+    share = Fraction(plan.together)
+    if names:
+        share += Fraction(source.search(rows).share) * len(names)
     if rows is None and plan.names:
         share += Fraction(COUNT_SHARE)
-    rest = replace(budget, paid=Allowance(whole.route, whole.amount * share))
-    return Foreseen(_provisional(schema, plan.bins(rows or 1)), rest)
+    paid = Allowance(source.whole.route, source.whole.amount * share)
+    return PaidCodec(provisional(guess, plan.bins(rows or 1)), replace(source.budget, paid=paid))
 
 
 def paid_codec(
@@ -291,28 +296,30 @@ def paid_codec(
     private
         Whether the method claims a guarantee.
     """
-    names = private_names(schema)
     if not private:
-        if names:
-            schema = settled_categories(schema, frequent_categories(counts.candidates, names))
+        frequent = frequent_categories(counts.candidates, private_names(schema))
+        schema = settled_categories(schema, frequent)
         exact = {name: exact_tree(line, schema[name]) for name, line in counts.grids.items()}
-        settled = settle(schema, exact, _exact_bins(_rows(exact)))
-        return PaidCodec(settled.schema, settled.shapes, budget)
-    check_budget(schema, budget)
-    budget = _with_delta_taken(schema, budget)
-    whole = whole_of(budget)
-    price = price_of(schema, whole)
-    budget_filter = filter_of(whole, stream, rows_per_unit=price.rows_per_unit, names=schema.names)
+        # The number of rows by the counts at the top of all trees.
+        sums = [tree.levels[0].counts.clip(0).sum() for tree in exact.values()]
+        bins = bins_for(float(np.mean(sums)) if sums else 1.0, EXACT_DEVIATION)
+        settled = settle(schema, exact, bins)
+        return PaidCodec(settled.schema, budget, settled.shapes)
+    source = CodecBudget.of(schema, budget)
+    budget_filter = filter_of(
+        source.whole, stream, rows_per_unit=source.price.rows_per_unit, names=schema.names
+    )
     rows = rows_in
     if rows is None and counts.grids:
-        rows = _noisy_rows(counts.grids, budget_filter)
-    plan = plan_numbers(schema, whole, rows=rows)
+        # It says how much of the budget edges are worth.
+        total = next(iter(counts.grids.values())).sum()
+        noisy, _ = budget_filter.measure(np.array([total]), COUNT_SHARE, purpose="total")
+        rows = max(int(noisy[0]), 1)
+    plan = source.numbers(rows)
     found: dict[str, tuple[str, ...]] = {}
-    if names:
+    if private_names(schema):
         # By public figures: a noisy number of rows would make delta' differ from path to path.
-        each = search_share(schema, price, rows_in)
-        search = plan_categories(schema, price, each, delta=budget.delta_taken)
-        found = find_categories(schema, search, counts.candidates, budget_filter)
+        found = find_categories(schema, source.search(rows_in), counts.candidates, budget_filter)
     trees = {
         name: measure(
             counts.grids[name],
@@ -326,39 +333,13 @@ def paid_codec(
         for name in plan.names
     }
     settled = settle(settled_categories(schema, found), trees, plan.bins(rows or 1))
-    rest = replace(budget, paid=budget_filter.spent)
-    return PaidCodec(settled.schema, settled.shapes, rest, budget_filter.done)
-
-
-def _with_delta_taken(schema: Schema, budget: Budget) -> Budget:
-    return replace(budget, delta_taken=delta_for(schema, budget.delta))
-
-
-def _provisional(schema: Schema, bins: int) -> Schema:
-    return provisional(provisional_categories(schema), bins)
+    rest = replace(source.budget, paid=budget_filter.spent)
+    return PaidCodec(settled.schema, rest, settled.shapes, budget_filter.done)
 
 
 def whole_of(budget: Budget) -> Allowance:
     """Return what a budget has for the whole release, and its currency."""
     return budget.whole("pure" if budget.delta is None else "zcdp")
-
-
-def _exact_bins(rows: float) -> int:
-    return bins_for(rows, EXACT_DEVIATION)
-
-
-def _noisy_rows(grids: Counts, budget_filter: PrivacyFilter) -> int:
-    """Pay for the number of rows: it says how much of the budget edges are worth."""
-    total = next(iter(grids.values())).sum()
-    noisy, _ = budget_filter.measure(np.array([total]), COUNT_SHARE, purpose="total")
-    return max(int(noisy[0]), 1)
-
-
-def _rows(trees: Mapping[str, NumberTree]) -> float:
-    """Estimate the number of rows by the counts at the top of all trees."""
-    if not trees:
-        return 1.0
-    return float(np.mean([tree.levels[0].counts.clip(0).sum() for tree in trees.values()]))
 
 
 def codec_costs(schema: Schema, budget: Budget, rows: int | None) -> Iterator[str]:
@@ -369,23 +350,20 @@ def codec_costs(schema: Schema, budget: Budget, rows: int | None) -> Iterator[st
     rows
         Number of original rows, if it is public; else the most that they can cost is said.
     """
-    budget = replace(budget, delta_taken=delta_for(schema, budget.delta))
-    whole = whole_of(budget)
-    numbers = plan_numbers(schema, whole, rows=rows)
+    source = CodecBudget.of(schema, budget)
+    numbers = source.numbers(rows)
     if numbers.names:
         yield (
             f"Numbers: measuring {_features('edges or shapes', len(numbers.names))} takes at most "
             f"{numbers.together:.1%} of the budget."
         )
     if names := private_names(schema):
-        price = price_of(schema, whole)
-        share = search_share(schema, price, rows)
-        plan = plan_categories(schema, price, share, delta=budget.delta_taken)
+        plan = source.search(rows)
         yield (
             f"Categories: finding {_features('categories', len(names))} takes "
             f"{plan.share * len(names):.1%} of the budget and "
-            f"{display_up(float(budget.delta_taken))} of delta; a value becomes a category from "
-            f"about {plan.threshold:,} rows on."
+            f"{display_up(float(source.budget.delta_taken))} of delta; a value becomes a category "
+            f"from about {plan.threshold:,} rows on."
         )
 
 

@@ -9,15 +9,16 @@ costs what one noisy table costs, whichever nodes are looked at (R11). What come
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pegsynth.codec.number_grid import LEVELS, Grid, grid_of
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.kernels.arrays import Float64, Int64
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.schema.feature import Feature
 
 PURPOSE = "edges"
@@ -36,42 +37,26 @@ _NO_NOISE = 1e-8
 _SLACK = 1 - 1e-9
 
 
-class Filter(Protocol):
-    """The part of a privacy filter that a measurement needs."""
+class ExactCounts:
+    """A filter that adds no noise, for methods that promise nothing (R10).
 
-    def measure(
-        self,
-        counts: Int64,
-        share: float,
-        *,
-        purpose: str,
-        features: tuple[int, ...] = (),
-        levels: Sequence[int] = (),
-    ) -> tuple[Int64, float]:
-        """Return counts with noise that a part of the whole pays for, and its deviation."""
-        ...
+    A caller has to record that the release is not private.
+    """
 
-    def measure_sums(
-        self,
-        sums: Int64,
-        share: float,
-        *,
-        largest_sum: int,
-        largest_square: int,
-        features: tuple[int, ...] = (),
-        purpose: str = "",
-    ) -> tuple[Int64, float]:
-        """Return sums with noise that a part of the whole pays for, and its deviation."""
-        ...
+    route = "zcdp"
 
-    @property
-    def route(self) -> str:
-        """Which noise it adds: "pure" for Laplace, "zcdp" for Gaussian noise."""
-        ...
+    def measure(self, counts: Int64, share: float, **about: object) -> tuple[Int64, float]:
+        """Return the counts, or sums, as they are."""
+        return counts, self.deviation(share)
+
+    measure_sums = measure
 
     def deviation(self, share: float) -> float:
-        """Return the deviation of noise that a part of the whole pays for."""
-        ...
+        """Return next to nothing, so that every node that holds a row is split."""
+        return _NO_NOISE
+
+
+Filter: TypeAlias = PrivacyFilter | ExactCounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,44 +221,6 @@ def _one_way(
     )
     level = Level(np.arange(len(counts)), noisy, deviation)
     return NumberTree(feature.name, (level,), budget_filter.route == "pure")
-
-
-class ExactCounts:
-    """A filter that adds no noise, for methods that promise nothing (R10).
-
-    A caller has to record that the release is not private.
-    """
-
-    route = "zcdp"
-
-    def measure(
-        self,
-        counts: Int64,
-        share: float,
-        *,
-        purpose: str,
-        features: tuple[int, ...] = (),
-        levels: Sequence[int] = (),
-    ) -> tuple[Int64, float]:
-        """Return the counts as they are."""
-        return counts, self.deviation(share)
-
-    def measure_sums(
-        self,
-        sums: Int64,
-        share: float,
-        *,
-        largest_sum: int,
-        largest_square: int,
-        features: tuple[int, ...] = (),
-        purpose: str = "",
-    ) -> tuple[Int64, float]:
-        """Return the sums as they are."""
-        return sums, self.deviation(share)
-
-    def deviation(self, share: float) -> float:
-        """Return next to nothing, so that every node that holds a row is split."""
-        return _NO_NOISE
 
 
 def exact_tree(counts: Int64, feature: Feature) -> NumberTree:

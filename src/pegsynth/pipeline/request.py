@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegsynth.codec.paying import (
-    check_budget,
     codec_costs,
     foreseen,
     price_of,
@@ -323,7 +322,6 @@ class Request(
         schema = wide_schema(self.written(schema))
         notes: list[str] = []
         if wants_codec(schema):
-            check_budget(schema, budget)
             notes += codec_costs(schema, budget, self.rows_in)
         book = self.planned_schema(schema)
         notes += declared_costs(book, price_of(book, whole_of(budget)))
