@@ -26,7 +26,7 @@ from checks.bench.released import measure
 from checks.bench.timing import MEBIBYTE, Clock, Figure, run_program
 from pegsynth import Schema, synthesize
 from pegsynth.codec.codec import encode
-from pegsynth.codec.folded_reader import as_one
+from pegsynth.codec.folding import as_one
 from pegsynth.datasets import households, households_schema, panel, panel_schema
 from pegsynth.evaluation.utility.panel_records import panel_records
 from pegsynth.evaluation.utility.table_distances import evaluate_codes

@@ -37,7 +37,7 @@ from checks.bench.peers.execute import Setting, launch
 from checks.bench.peers.tools import PROGRAMS, Tool
 from checks.bench.timing import Clock
 from pegsynth import Schema, synthesize
-from pegsynth.codec.folded_reader import joined
+from pegsynth.codec.folding import joined
 from pegsynth.datasets import households, households_schema
 from pegsynth.evaluation.utility.distances import total_variation
 from pegsynth.schema.panel import Panel

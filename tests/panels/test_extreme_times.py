@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from command import pegs
 from pegsynth.codec.codec import Encoder
-from pegsynth.codec.folded_reader import folded_reader
+from pegsynth.codec.folding import folded_reader
 from pegsynth.codec.number_grid import grid_schema
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.panel import Panel

@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from panel_tables import MOST, TIMES, panel_book, table
 
-from pegsynth.codec.folded_reader import folded_reader
-from pegsynth.codec.folding import Folding
+from pegsynth.codec.folding import Folding, folded_reader
 from pegsynth.codec.unfolding import Unfolding
 from pegsynth.errors import DataError
 from pegsynth.schema.wide_schema import wide_schema

@@ -16,7 +16,7 @@ from checks.doors.readers import DOORS
 from checks.doors.tables import ROW, UNIT, pairs
 from pegsynth.codec import folding
 from pegsynth.codec.codec import encode_table
-from pegsynth.codec.folded_reader import folded_reader
+from pegsynth.codec.folding import folded_reader
 from pegsynth.codec.pooled_positions import Pooling
 from pegsynth.errors import PegsynthError
 from pegsynth.schema.panel import Panel

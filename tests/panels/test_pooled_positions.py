@@ -14,7 +14,7 @@ from panel_tables import TIMES, panel_book, table
 from test_folding import people
 
 from pegsynth.codec.codec import encode
-from pegsynth.codec.folded_reader import folded_reader
+from pegsynth.codec.folding import folded_reader
 from pegsynth.codec.pooled_positions import Pooling, measured_tables
 from pegsynth.methods.released.details import Detail
 from pegsynth.methods.released.next_rows import NextRows

@@ -9,7 +9,7 @@ import pytest
 
 import pegsynth
 from command import check_refused, done, pegs
-from pegsynth.codec.folded_reader import folded_reader
+from pegsynth.codec.folding import folded_reader
 from pegsynth.codec.unfolding import Unfolding
 from pegsynth.datasets import households, households_schema
 from pegsynth.errors import DataError, ParameterError, SchemaError

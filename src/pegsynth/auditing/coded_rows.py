@@ -34,8 +34,7 @@ from pegsynth.auditing.divergence import (
     neighbours,
 )
 from pegsynth.codec.codec import encode, encode_table, one_matrix
-from pegsynth.codec.folded_reader import folded_reader
-from pegsynth.codec.folding import Folding
+from pegsynth.codec.folding import Folding, folded_reader
 from pegsynth.methods import get
 from pegsynth.privacy import Budget
 from pegsynth.schema import Feature, Schema

@@ -1,27 +1,31 @@
-"""Which rows of a long table count: the first `most` of every unit, in the order of folding (R24).
-
-In go batches of a table with its unit column; out comes for every row whether it counts. What is
-held grows with the units and with `most`, not with the rows that are cut.
-
-Rows of every unit to one wide row, by the values of that unit alone (R24).
+"""Rows of every unit of a panel as one wide row, by the values of that unit alone (R24).
 
 Rows are put in the order of their time. Rows of the same time are in the order of their other
 values, those without a known time come last, and the first `most` count. Of a fixed feature the
 first known value counts. Nothing depends on where rows stand in the table or on other units, so
 adding or removing a unit adds or removes one wide row.
+
+`folded_reader` reads a long table, or two, as wide rows in bounded memory: when there are too many
+rows to hold at once, the table is read again for every share of the units (`held_rows`).
+`CountedRows` says which rows of a long table count. `joined` makes one table of two, for whoever
+compares whole units: rows with their unit's features.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pegsynth.codec.codec import check_both
 from pegsynth.codec.encoding import ColumnEncoder, moments_of
 from pegsynth.codec.held_rows import HeldRows
+from pegsynth.errors import DataError
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText
@@ -31,50 +35,15 @@ from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.panel import ABSENT, Panel
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.wide_schema import wide_schema
+from pegsynth.tables.reader import TableReader, Wanted, is_blank, missing_units
+from pegsynth.tables.table_input import TablePair, open_table
 
 MOST_HELD = 1 << 20
-_ROW = "row"
+MOST_CELLS = 1 << 26
+"""Cells of long rows to hold at once; a text takes 16 bytes and more."""
 
 
-class CountedRows:
-    """Looks at the rows of a panel, batch by batch.
-
-    Parameters
-    ----------
-    schema
-        The codebook of the long table; two tables are looked at as one.
-    """
-
-    def __init__(self, schema: Schema, *, most_held: int = MOST_HELD) -> None:
-        if schema.panel is None:
-            raise ValueError("the schema has no panel")
-        panel = replace(schema.panel, tables=None, least=1)
-        self._folding = Folding(replace(schema, panel=panel))
-        self._most, self._rows = panel.most, 0
-        self._held = HeldRows(self._counting, most_held)
-
-    def add(self, batch: pl.DataFrame) -> None:
-        """Take in the next rows."""
-        numbers = pl.Series(_ROW, np.arange(self._rows, self._rows + batch.height))
-        self._held.add(self._folding.prepared(batch).with_columns(numbers))
-        self._rows += batch.height
-
-    def mask(self) -> NDArray[np.bool_]:
-        """Return for every row whether it counts."""
-        counted = np.zeros(self._rows, dtype=bool)
-        if self._rows:
-            counted[self._held.frame().get_column(_ROW).to_numpy()] = True
-        return counted
-
-    def _counting(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Drop rows that come after enough others of their unit."""
-        rows = in_order(rows, len(self._folding.needed) - 1)
-        begins, counts = units_of(rows)
-        position = np.arange(rows.height) - np.repeat(begins, counts)
-        return rows.filter(pl.Series(position < self._most))
-
-
-UNIT, SPECIAL, TIME = "unit", "special", "time"
+UNIT, SPECIAL, TIME, _ROW = "unit", "special", "time", "row"
 _MOST_WHOLE = 2.0**64 - 2.0**11
 """The largest whole number that a float and 64 bits hold alike."""
 _LARGEST = float(np.finfo(np.float64).max)
@@ -160,7 +129,7 @@ class Folding:
         self, rows: pl.DataFrame, units: pl.DataFrame | None = None, *, size: int = MOST_UNITS
     ) -> Iterator[pl.DataFrame]:
         """Yield the same in parts of so many units: wide rows take more room than long ones."""
-        rows = in_order(rows, len(self._features))
+        rows = in_order(rows)
         begins, counts = units_of(rows)
         starts = begins
         own: dict[str, pl.Series] = {}
@@ -268,36 +237,16 @@ def _codes(feature: Feature, values: pl.Series, schema: Schema) -> Int64:
     return encoder.encode(values).astype(np.int64)
 
 
-def in_order(rows: pl.DataFrame, features: int) -> pl.DataFrame:
+def in_order(rows: pl.DataFrame) -> pl.DataFrame:
     """Sort rows by unit and time, and those that are alike in both by all other values."""
-    keys = [UNIT, SPECIAL, TIME]
-    rows = rows.sort(keys, maintain_order=False)
-    same = np.ones(max(rows.height - 1, 0), dtype=bool)
-    for key in keys:
-        column = rows.get_column(key)
-        same &= (column[1:] == column[:-1]).fill_null(value=True).to_numpy()
-    tied = np.zeros(rows.height, dtype=bool)
-    tied[1:] |= same
-    tied[:-1] |= same
-    if not tied.any():
-        return rows
-    places = np.flatnonzero(tied)
-    every = [*keys, *(_name(place) for place in range(features))]
-    # Tied rows of one unit and time stand side by side, so sorting them moves no others.
-    order = rows[places].with_columns(_place=pl.Series(places)).sort(every).get_column("_place")
-    moved = np.arange(rows.height)
-    moved[places] = order.to_numpy()
-    return rows[moved]
+    others = [name for name in rows.columns if name not in (UNIT, SPECIAL, TIME, _ROW)]
+    return rows.sort([UNIT, SPECIAL, TIME, *others])
 
 
 def units_of(rows: pl.DataFrame) -> tuple[Int64, Int64]:
     """Return where the rows of every unit begin, and how many there are; rows are in order."""
-    units = rows.get_column(UNIT)
-    changed = np.ones(len(units), dtype=bool)
-    if len(units):
-        changed[1:] = (units[1:] != units[:-1]).to_numpy()
-    starts = np.flatnonzero(changed).astype(np.int64)
-    return starts, np.diff(np.append(starts, len(units)))
+    runs = rows.get_column(UNIT).rle().struct.field("len").to_numpy().astype(np.int64)
+    return np.cumsum(runs) - runs, runs
 
 
 def _at(values: pl.Series, starts: Int64, counts: Int64, position: int) -> pl.Series:
@@ -334,3 +283,214 @@ def wide_types(
         if name in types and name not in panel.fixed:
             found |= {panel.at(name, position): types[name] for position in panel.positions}
     return found
+
+
+class CountedRows:
+    """Looks at the rows of a panel, batch by batch.
+
+    Parameters
+    ----------
+    schema
+        The codebook of the long table; two tables are looked at as one.
+    """
+
+    def __init__(self, schema: Schema, *, most_held: int = MOST_HELD) -> None:
+        if schema.panel is None:
+            raise ValueError("the schema has no panel")
+        panel = replace(schema.panel, tables=None, least=1)
+        self._folding = Folding(replace(schema, panel=panel))
+        self._most, self._rows = panel.most, 0
+        self._held = HeldRows(self._counting, most_held)
+
+    def add(self, batch: pl.DataFrame) -> None:
+        """Take in the next rows."""
+        numbers = pl.Series(_ROW, np.arange(self._rows, self._rows + batch.height))
+        self._held.add(self._folding.prepared(batch).with_columns(numbers))
+        self._rows += batch.height
+
+    def mask(self) -> NDArray[np.bool_]:
+        """Return for every row whether it counts."""
+        counted = np.zeros(self._rows, dtype=bool)
+        if self._rows:
+            counted[self._held.frame().get_column(_ROW).to_numpy()] = True
+        return counted
+
+    def _counting(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Drop rows that come after enough others of their unit."""
+        rows = in_order(rows)
+        begins, counts = units_of(rows)
+        position = np.arange(rows.height) - np.repeat(begins, counts)
+        return rows.filter(pl.Series(position < self._most))
+
+
+def folded_reader(
+    reader: TableReader, schema: Schema, *, most_cells: int = MOST_CELLS
+) -> TableReader:
+    """Return a reader of the wide rows of a panel.
+
+    Parameters
+    ----------
+    schema
+        The codebook of the long table.
+    """
+    folding = Folding(schema)
+    rows = _second(reader, folding)
+    dropped = {column.name for column in schema.columns if not column.modelled}
+    tables = [(rows, folding.needed)]
+    tables += [] if rows is reader else [(reader, folding.needed_of_units)]
+    for table, needed in tables:
+        known = {*needed, *dropped}
+        check_both(table.columns, needed=needed, known=known, source=table.source)
+    columns = folding.wide_names
+    units = None if rows is reader else reader
+    part = FoldedPart(rows, folding, max(most_cells // len(folding.needed), 1), units)
+    return replace(
+        reader,
+        columns=columns,
+        parts=(part,),
+        dtypes=wide_types({**rows.dtypes, **reader.dtypes}, folding.panel, schema.names),
+        untyped=frozenset(columns),
+        # Wide rows are in the order of their units' names, however the long ones come.
+        steady=True,
+        once=reader.once or rows.once,
+        children=None,
+        expected_rows=None,
+        folded=True,
+        states=(),
+        _arrow_schema=None,
+    )
+
+
+def _second(reader: TableReader, folding: Folding) -> TableReader:
+    """Return the table that holds the rows of units: the same one, or the second of two."""
+    tables = folding.panel.tables
+    if tables is None:
+        if reader.children is not None:
+            raise DataError(
+                f"{reader.children.source}: a second table is given, and the schema describes one; "
+                "describe both under [[tables]]"
+            )
+        return reader
+    if reader.children is None:
+        raise DataError(
+            f"{reader.source}: the schema describes two tables, {tables[0]!r} and {tables[1]!r}; "
+            "give both, in this order"
+        )
+    return reader.children
+
+
+@dataclass(frozen=True)
+class FoldedPart:
+    """The wide rows of a long table, or of two tables.
+
+    Parameters
+    ----------
+    reader
+        The rows of units.
+    most
+        Rows to hold at once.
+    units
+        The first of two tables.
+    """
+
+    reader: TableReader
+    folding: Folding
+    most: int
+    units: TableReader | None = None
+
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the wide rows that are wanted."""
+        return wanted.after_skip(wide.select(wanted.columns) for wide in self._wide())
+
+    def _wide(self) -> Iterator[pl.DataFrame]:
+        share, shares = 0, 1
+        while share < shares:
+            held = self._held(share, shares)
+            rows, shares = held.frame(), held.shares
+            units = None if self.units is None else self._units(self.units, held, rows)
+            if (rows if units is None else units).height:
+                yield from self.folding.parts(rows, units)
+            share += 1
+
+    def _held(self, share: int, shares: int) -> HeldRows:
+        """Return the prepared rows of a share."""
+        # A table that can be read once has to be held whole.
+        key = None if self.reader.once else UNIT
+        held = HeldRows(lambda rows: rows, self.most, key=key, share=share, shares=shares)
+        blank = 0
+        for batch in self.reader.batches(self.folding.needed):
+            rows = self.folding.prepared(batch)
+            blank += int(is_blank(rows.get_column(UNIT)).sum())
+            held.add(rows)
+        if blank:
+            raise missing_units(self.reader.source, self.folding.panel.unit, blank)
+        return held
+
+    def _units(self, first: TableReader, held: HeldRows, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the units of a share of the first table; every row must have one."""
+        source, key = first.source, self.folding.panel.unit
+        parts, blank = [], 0
+        for batch in first.batches(self.folding.needed_of_units):
+            prepared = self.folding.prepared_units(batch)
+            blank += int(is_blank(prepared.get_column(UNIT)).sum())
+            parts.append(held.of_share(prepared))
+        if blank:
+            raise missing_units(source, key, blank)
+        units = pl.concat(parts)
+        names = units.get_column(UNIT)
+        if names.n_unique() < len(names):
+            raise DataError(
+                f"{source}: key {key!r}: a value stands in several rows; it has to name every row "
+                "of this table, so leave one of them"
+            )
+        if not rows.get_column(UNIT).is_in(names.implode()).all():
+            raise DataError(
+                f"{self.reader.source}: key {key!r}: a row names a value that is not in {source}; "
+                "add its row there, or drop such rows"
+            )
+        return units
+
+
+def joined(units: pl.DataFrame, rows: pl.DataFrame, panel: Panel) -> pl.DataFrame:
+    """Return the rows of the second table with the features of their unit."""
+    key = panel.unit
+    units, rows = (each.with_columns(unit_text(each.get_column(key))) for each in (units, rows))
+    features = [name for name in panel.fixed if name in units.columns]
+    return rows.join(units.select(key, *features), on=key, how="inner", maintain_order="left")
+
+
+def as_one(table: Any, schema: Schema) -> Any:
+    """Return two tables, given as a pair, as one; any other table as it is."""
+    if schema.panel is None or schema.panel.tables is None or not isinstance(table, tuple):
+        return table
+    with open_table(TablePair(*table), dialect=schema.dialect) as reader:
+        return joined_original(reader, schema)
+
+
+def pair_or_several(tables: Any, schema: Schema) -> Any:
+    """Return a pair of two tables as a list of one; several tables as they are."""
+    two = schema.panel is not None and schema.panel.tables is not None
+    return [tables] if two and isinstance(tables, tuple) else tables
+
+
+def joined_original(reader: TableReader, schema: Schema) -> pl.DataFrame:
+    """Return two tables that are open as one."""
+    if schema.panel is None or reader.children is None:
+        raise ValueError("there is one table")
+    panel = schema.panel
+    changing = [name for name in schema.names if name not in panel.fixed]
+    units = pl.concat(list(reader.batches([panel.unit, *panel.fixed])))
+    rows = pl.concat(list(reader.children.batches([panel.unit, *changing])))
+    return joined(units, rows, panel)
+
+
+def joined_files(units: Path, rows: Path, schema: Schema) -> pl.DataFrame:
+    """Return two published tables as one."""
+    if schema.panel is None:
+        raise ValueError("the schema has no panel")
+    tables = []
+    for path in (units, rows):
+        # Units of a release may have no rows at all.
+        with open_table(str(path), confidential=True) as reader:
+            tables.append(pl.concat(list(reader.batches())))
+    return joined(tables[0], tables[1], schema.panel)

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from pegsynth.codec.encoding import moments_of, special_number
-from pegsynth.codec.folded_reader import as_one, pair_or_several
+from pegsynth.codec.folding import as_one, pair_or_several
 from pegsynth.errors import ParameterError
 from pegsynth.evaluation.judged_tables import read_tables
 from pegsynth.evaluation.measuring import Evaluation, evaluate_tables

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from pegsynth.codec.clipped_sum import without_sum
 from pegsynth.codec.code_table import CodeTable
 from pegsynth.codec.codec import check_columns
-from pegsynth.codec.folded_reader import folded_reader
+from pegsynth.codec.folding import folded_reader
 from pegsynth.codec.measured_rows import MeasuredRows
 from pegsynth.codec.paying import CodecCounts, PaidCodec, paid_codec, wants_codec
 from pegsynth.errors import BudgetError, ParameterError

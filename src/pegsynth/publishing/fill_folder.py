@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.codec.folded_reader import batched_pairs, folded_reader, joined_files, joined_original
+from pegsynth.codec.folding import folded_reader, joined_files, joined_original
 from pegsynth.errors import ParameterError
 from pegsynth.methods.base import Model
 from pegsynth.options import Publication
@@ -134,7 +134,9 @@ def _write_internal(
     if draws.in_pairs:
         book = draws.settled.book
         reader = open_table(joined_original(draws.reader, book), confidential=True)
-        judged = [joined_files(*paths, book) for paths in batched_pairs(written)]
+        judged = [
+            joined_files(*paths, book) for paths in zip(written[::2], written[1::2], strict=True)
+        ]
     if request.wide and draws.settled.long is not None:
         reader = folded_reader(reader, draws.settled.long)
     inside = content.weights_inside

@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 
 from pegsynth.codec.encoding import column_encoders
-from pegsynth.codec.folded_reader import folded_reader
-from pegsynth.codec.folding import Folding
+from pegsynth.codec.folding import Folding, folded_reader
 from pegsynth.errors import DataError, EmptyTableError
 from pegsynth.evaluation.records import Record, measured, not_computed
 from pegsynth.evaluation.utility.distances import total_variation, total_variation_floor
