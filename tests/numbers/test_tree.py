@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from fractions import Fraction
 
@@ -20,8 +19,8 @@ from pegsynth.codec.measured_numbers import bins_for, measure
 from pegsynth.codec.number_grid import grid_of
 from pegsynth.codec.paying import check_budget, plan_numbers
 from pegsynth.codec.tails import Seen, continued, standing_out, visible_masses
-from pegsynth.codec.tree import NumberTree, exact_tree
-from pegsynth.errors import BudgetError, DataError, ParameterError
+from pegsynth.codec.tree import exact_tree
+from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.privacy import Allowance, Budget, Ledger, NoisyCounts, NoisySums, Unspent
 from pegsynth.random import RandomStream
@@ -81,18 +80,6 @@ def test_a_filter_that_is_empty_refuses():
 def test_counts_of_another_grid_are_refused():
     with pytest.raises(ParameterError, match="'x'"):
         measure(np.zeros(5, dtype=np.int64), WHOLE, filter_of(1), 1.0)
-
-
-def test_a_tree_goes_through_a_file():
-    tree = measure(exact_counts(WHOLE, lognormal().tolist()), WHOLE, filter_of(1), 1.0)
-    header = json.loads(json.dumps(tree.header()))
-    again = NumberTree.restored(header, tree.arrays())
-    assert again.header() == tree.header()
-    for name, line in again.arrays().items():
-        assert line.dtype == np.int64
-        assert (line == tree.arrays()[name]).all()
-    with pytest.raises(DataError, match="format"):
-        NumberTree.restored({**header, "format": 99}, tree.arrays())
 
 
 @settings(deadline=None, max_examples=30)

@@ -123,7 +123,8 @@ def _plain(tree: NumberTree, settled: Settled) -> tuple[Any, ...]:
     for shape in settled.shapes.values():
         arrays += shape.arrays().items()
     lines = tuple((name, tuple(line.tolist())) for name, line in arrays)
-    return str(tree.header()), lines, settled.schema
+    noise = tuple(level.deviation for level in tree.levels)
+    return (tree.name, noise, tree.laplace), lines, settled.schema
 
 
 def number_case(

@@ -6,7 +6,7 @@ numbers of its unit, or any number if there is no unit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -180,13 +180,3 @@ class Shape:
             "reached": self.reached,
             "shares": self.shares,
         }
-
-    def header(self) -> dict[str, Any]:
-        """Return what the arrays do not say, as JSON can hold it."""
-        return {"unit": self.unit}
-
-    @classmethod
-    def restored(cls, header: Mapping[str, Any], arrays: Mapping[str, Float64]) -> Shape:
-        """Return the shape of a header and its arrays."""
-        low, high, reached = (arrays[name] for name in ("low", "high", "reached"))
-        return cls(low, high, reached, float(header["unit"]), arrays["shares"])

@@ -9,21 +9,19 @@ costs what one noisy table costs, whichever nodes are looked at (R11). What come
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pegsynth.codec.number_grid import LEVELS, Grid, grid_of
-from pegsynth.errors import DataError, ParameterError
+from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.schema.feature import Feature
 
 PURPOSE = "edges"
 RARE = "rare"
-FORMAT = 1
 LEVEL_SHARES = (0.5, 0.25, 0.18, 0.07)
 """Parts of a feature's amount for octaves, eighths, parts and round numbers."""
 WEEKDAY_SHARE = 0.1
@@ -119,27 +117,6 @@ class NumberTree:
         for number, level in enumerate(self.levels):
             found[f"nodes{number}"], found[f"counts{number}"] = level.nodes, level.counts
         return found
-
-    def header(self) -> dict[str, Any]:
-        """Return what the arrays do not say, as JSON can hold it."""
-        deviations = [level.deviation for level in self.levels]
-        return {
-            "format": FORMAT,
-            "name": self.name,
-            "deviations": deviations,
-            "laplace": self.laplace,
-        }
-
-    @classmethod
-    def restored(cls, header: Mapping[str, Any], arrays: Mapping[str, Int64]) -> NumberTree:
-        """Return the tree of a header and its arrays."""
-        if header.get("format") != FORMAT:
-            raise DataError("the measured numbers are of another format; update pegsynth")
-        levels = tuple(
-            Level(arrays[f"nodes{number}"], arrays[f"counts{number}"], float(deviation))
-            for number, deviation in enumerate(header["deviations"])
-        )
-        return cls(str(header["name"]), levels, bool(header["laplace"]))
 
 
 def measure_tree(

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from pegsynth.codec.bin_shape import Shape, ShapeSource
 from pegsynth.codec.number_grid import LEVELS, Grid
-from pegsynth.codec.tree import FORMAT as TREE_FORMAT
 from pegsynth.codec.tree import SUM_NODES, Level, NumberTree
 from pegsynth.errors import ModelError, ParameterError, PegsynthError, SchemaError
 from pegsynth.mechanisms.marginals import stored_marginals
@@ -329,7 +328,7 @@ def shape_arrays(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
     """Return shapes as arrays; features are told by their place among the shapes' names."""
     found: dict[str, NDArray[Any]] = {}
     for name, shape in shapes.items():
-        parts = {**shape.arrays(), "unit": np.array([shape.header()["unit"]], dtype=np.float64)}
+        parts = {**shape.arrays(), "unit": np.array([shape.unit], dtype=np.float64)}
         if shape.source is not None:
             parts |= _source_arrays(shape.source)
         found |= {f"{_SHAPE}{name}: {part}": array for part, array in parts.items()}
@@ -377,23 +376,18 @@ def _checked_source(feature: Feature, held: Mapping[str, NDArray[Any]]) -> Shape
     try:
         *deviations, laplace, private, low, high = held[_TREE].tolist()
         nothing = np.zeros(0, dtype=np.int64)
-        arrays = {
-            f"{part}{level}": held[f"tree {part}{level}"] if deviation else nothing
-            for level, deviation in enumerate(deviations)
-            for part in ("nodes", "counts")
-        }
+        levels = tuple(
+            Level(held[f"tree nodes{number}"], held[f"tree counts{number}"], deviation)
+            if deviation
+            else Level(nothing, nothing, 0.0)
+            for number, deviation in enumerate(deviations)
+        )
         # Edges were made of the grid, so they lie in it.
         inside = low <= feature.edges[0] < feature.edges[-1] <= high
         if laplace not in (0.0, 1.0) or private not in (0.0, 1.0) or (private and not inside):
             raise damaged
-        header = {
-            "format": TREE_FORMAT,
-            "name": feature.name,
-            "deviations": deviations,
-            "laplace": laplace,
-        }
         bounds = (low, high) if private else None
-        source = ShapeSource(NumberTree.restored(header, arrays), bounds)
+        source = ShapeSource(NumberTree(feature.name, levels, bool(laplace)), bounds)
         grid = source.grid(feature)
     except (PegsynthError, ValueError, IndexError, TypeError, KeyError):
         raise damaged from None
@@ -432,10 +426,7 @@ def _checked_shape(schema: Schema, name: str, held: Mapping[str, Any]) -> Shape:
     if len(unit) != 1 or not np.isfinite(np.concatenate(lines)).all() or not feature.binned:
         raise damaged
     try:
-        shape = Shape.restored(
-            {"unit": float(unit[0])},
-            {"low": low, "high": high, "reached": reached, "shares": shares},
-        )
+        shape = Shape(low, high, reached, float(unit[0]), shares)
     except (PegsynthError, ValueError, IndexError, TypeError):
         raise damaged from None
     if len(shares) != feature.bin_count:
