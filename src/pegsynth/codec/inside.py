@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,10 +135,10 @@ class InsideModel:
         The score that a row starts from in every bin, the same way.
     weights, spreads
         Regression of every score on all columns, and its residual deviation.
-    known_starts, known
-        Scores of fitted rows by number and bin, in order.
     rows
         How many rows were fitted.
+    known
+        Of every number where the scores of fitted rows of each bin begin, and all of them in order.
     """
 
     names: tuple[str, ...]
@@ -149,25 +148,50 @@ class InsideModel:
     centres: Float64
     weights: Float64
     spreads: Float64
-    known_starts: tuple[Int64, ...]
-    known: tuple[Float64, ...]
     rows: int
+    known: tuple[tuple[Int64, Float64], ...] = ()
 
     @property
     def words_per_row(self) -> int:
         """Random words that the scores of a row take."""
         return SWEEPS * len(self.names)
 
-    def scores(self, codes: Codes, words: Words) -> tuple[Int32, Float64]:
-        """Return the bins and drawn scores of rows; each depends on its own words alone."""
-        positions, bins = self.design.positions(codes), self.design.bins(codes)
-        return bins, _drawn(self, positions, bins, words)
+    def started(self, bins: Int32) -> Float64:
+        """Return the scores that rows start from."""
+        places = self.starts + np.maximum(bins, 0)
+        return np.where(bins >= 0, self.centres[places], 0.0)
+
+    def draw(self, positions: Int32, bins: Int32, words: Words, scores: Float64) -> None:
+        """Replace scores by new ones; rows are independent, so threads share them out."""
+        threads = spare_processors() if len(bins) >= _ROWS_WORTH_THREADS else 1
+        size = -(-max(len(bins), 1) // threads)
+
+        def work(start: int) -> None:
+            part = slice(start, start + size)
+            kernels.draw_scores(
+                positions[part],
+                bins[part],
+                self.starts,
+                self.bounds,
+                self.weights,
+                self.spreads,
+                words[part],
+                np.empty(len(self.names)),
+                scores[part],
+            )
+
+        if threads == 1:
+            work(0)
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, range(0, len(bins), size)))
 
     def ranks(self, codes: Codes, words: Words, within: Words) -> Float64:
         """Return where in its bin every number lies, in [0, 1), a column for each.
 
         As many rows as were fitted are ranked among themselves, so that they fill each bin evenly
-        and means hang on no draw; fewer are ranked among those that were fitted, one by one.
+        and means hang on no draw; fewer are ranked among those that were fitted, one by one: the
+        scores of a row depend on its own words alone.
 
         Parameters
         ----------
@@ -178,9 +202,11 @@ class InsideModel:
         """
         if words.shape != (len(codes), self.words_per_row):
             raise ParameterError(f"every row takes {self.words_per_row} words")
-        bins, scores = self.scores(codes, words)
+        bins = self.design.bins(codes)
+        scores = self.started(bins)
+        self.draw(self.design.positions(codes), bins, words, scores)
         ranks = np.empty(scores.shape, order="F")
-        for number, (starts, known) in enumerate(zip(self.known_starts, self.known, strict=True)):
+        for number, (starts, known) in enumerate(self.known):
             columns = [np.ascontiguousarray(each[:, number]) for each in (bins, scores)]
             words_of = np.ascontiguousarray(within[:, number])
             if _MOST_EVEN * len(codes) < self.rows:
@@ -205,111 +231,51 @@ def fit_inside(
     names = tuple(name for name in schema.names if name in shapes)
     if not names or not len(codes):
         return None
-    step = -(-len(codes) // MOST_FITTED)
-    sample = codes[::step]
-    design = Design.of(schema, shapes, sample)
+    sample = codes[:: -(-len(codes) // MOST_FITTED)]
+    design, size = Design.of(schema, shapes, sample), len(names)
     positions, bins = design.positions(sample), design.bins(sample)
-    starts = np.concatenate(([0], np.cumsum([count + 1 for count in design.bin_counts])))
-    bounds = np.concatenate(
-        [_bounds(bins[:, place], count) for place, count in enumerate(design.bin_counts)]
-    )
-    size = len(names)
+    marks = [_marks(bins[:, place], count) for place, count in enumerate(design.bin_counts)]
+    bounds, centres = (np.concatenate(each) for each in zip(*marks, strict=True))
+    ends = np.cumsum([len(each) for each, _ in marks])
     model = InsideModel(
         names,
         design,
-        starts[:-1].astype(np.int64),
+        np.append(0, ends[:-1]).astype(np.int64),
         bounds,
-        _centres(bounds, starts),
+        centres,
         np.zeros((size, design.width + size)),
         np.ones(size),
-        (),
-        (),
         len(sample),
     )
     words = stream.substream()
-    scores = _started(model, bins)
-    pairs = [_pairs(design, positions, bins, number) for number in range(size)]
+    scores = model.started(bins)
+    # The parts of the moments of every regression that have no score in them.
+    pairs = [np.zeros((design.width + size,) * 2) for _ in names]
+    for number, gram in enumerate(pairs):
+        kernels.add_pairs(positions, bins, number, gram)
     for _ in range(ROUNDS):
         weights, spreads = _regressions(design, pairs, positions, bins, scores)
-        model = _replaced(model, weights=weights, spreads=spreads)
-        drawn = words.take(len(sample) * size).reshape(-1, size)
-        _draw(model, positions, bins, drawn, scores)
+        model = replace(model, weights=weights, spreads=spreads)
+        model.draw(positions, bins, words.take(len(sample) * size).reshape(-1, size), scores)
     last = words.take(len(sample) * model.words_per_row).reshape(len(sample), -1)
-    scores = _drawn(model, positions, bins, last)
-    lines = [_sorted(bins[:, i], scores[:, i], n) for i, n in enumerate(design.bin_counts)]
-    return _replaced(
-        model,
-        known_starts=tuple(line[0] for line in lines),
-        known=tuple(line[1] for line in lines),
+    scores = model.started(bins)
+    model.draw(positions, bins, last, scores)
+    lines = enumerate(design.bin_counts)
+    return replace(
+        model, known=tuple(_sorted(bins[:, place], scores[:, place], n) for place, n in lines)
     )
 
 
-def _replaced(model: InsideModel, **changes: Any) -> InsideModel:
-    return InsideModel(**{**model.__dict__, **changes})
+def _marks(bins: Int32, count: int) -> tuple[Float64, Float64]:
+    """Return normal scores of the bins' edges, by how often each occurs, and of their medians.
 
-
-def _bounds(bins: Int32, count: int) -> Float64:
-    """Return normal scores of the bins' edges, by how often each bin occurs."""
+    The last of the medians is not used.
+    """
     counts = np.bincount(bins[bins >= 0], minlength=count) + 0.5
     reached = np.cumsum(counts)[:-1] / counts.sum()
-    inner = [kernels.normal_quantile(float(share)) for share in reached]
-    return np.array([-_FAR, *inner, _FAR])
-
-
-def _centres(bounds: Float64, starts: Int64) -> Float64:
-    """Return the median score of every bin; the last place of a number is not used."""
-    centres = np.zeros(len(bounds))
-    for first, last in pairwise(starts.tolist()):
-        for place in range(first, last - 1):
-            centres[place] = kernels.truncated_normal(
-                0.0, 1.0, float(bounds[place]), float(bounds[place + 1]), 0.5
-            )
-    return centres
-
-
-def _started(model: InsideModel, bins: Int32) -> Float64:
-    places = model.starts + np.maximum(bins, 0)
-    return np.where(bins >= 0, model.centres[places], 0.0)
-
-
-def _drawn(model: InsideModel, positions: Int32, bins: Int32, words: Words) -> Float64:
-    scores = _started(model, bins)
-    _draw(model, positions, bins, words, scores)
-    return scores
-
-
-def _draw(model: InsideModel, positions: Int32, bins: Int32, words: Words, scores: Float64) -> None:
-    """Replace scores by new ones; rows are independent, so threads share them out."""
-    threads = spare_processors() if len(bins) >= _ROWS_WORTH_THREADS else 1
-    size = -(-max(len(bins), 1) // threads)
-
-    def work(start: int) -> None:
-        part = slice(start, start + size)
-        kernels.draw_scores(
-            positions[part],
-            bins[part],
-            model.starts,
-            model.bounds,
-            model.weights,
-            model.spreads,
-            words[part],
-            np.empty(len(model.names)),
-            scores[part],
-        )
-
-    if threads == 1:
-        work(0)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(work, range(0, len(bins), size)))
-
-
-def _pairs(design: Design, positions: Int32, bins: Int32, number: int) -> Float64:
-    """Return the part of the moments of a regression that has no score in it."""
-    width = design.width + len(design.numbers)
-    gram = np.zeros((width, width))
-    kernels.add_pairs(positions, bins, number, gram)
-    return gram
+    bounds = [-_FAR, *(kernels.normal_quantile(float(share)) for share in reached), _FAR]
+    medians = [kernels.truncated_normal(0.0, 1.0, low, high, 0.5) for low, high in pairwise(bounds)]
+    return np.array(bounds), np.array([*medians, 0.0])
 
 
 def _regressions(
