@@ -21,7 +21,10 @@ import pegsynth
 AGES = np.arange(20, 67, 2)
 EARNINGS = np.arange(0, 61, 2.5)
 PANEL = (320, 220)
-INK = {"light": ("#1f2328", "#59636e", "9, 105, 218"), "dark": ("#f0f6fc", "#9198a1", "88, 166, 255")}
+INK = {
+    "light": ("#1f2328", "#59636e", "9, 105, 218"),
+    "dark": ("#f0f6fc", "#9198a1", "88, 166, 255"),
+}
 
 
 def tables() -> tuple[pl.DataFrame, pl.DataFrame, str]:
@@ -38,7 +41,9 @@ def density(table: pl.DataFrame) -> np.ndarray:
     return counts / table.height
 
 
-def panel(left: int, title: str, cells: np.ndarray, most: float, colours: tuple[str, str, str]) -> str:
+def panel(
+    left: int, title: str, cells: np.ndarray, most: float, colours: tuple[str, str, str]
+) -> str:
     """Return one heat map: ages to the right, earnings upwards."""
     ink, soft, blue = colours
     wide, high = PANEL[0] / cells.shape[0], PANEL[1] / cells.shape[1]
@@ -51,14 +56,17 @@ def panel(left: int, title: str, cells: np.ndarray, most: float, colours: tuple[
                 f'fill="rgba({blue}, {min(1, (part / most) ** 0.6):.2f})"/>'
             )
     drawn.append(
-        f'<rect x="{left}" y="36" width="{PANEL[0]}" height="{PANEL[1]}" fill="none" stroke="{soft}"/>'
+        f'<rect x="{left}" y="36" width="{PANEL[0]}" height="{PANEL[1]}" fill="none" '
+        f'stroke="{soft}"/>'
     )
     for age in (20, 30, 40, 50, 60):
         x = left + (age - 20) / 46 * PANEL[0]
         drawn.append(f'<text x="{x:.0f}" y="272" text-anchor="middle" fill="{soft}">{age}</text>')
     for dollars in (0, 20, 40, 60):
         y = 36 + PANEL[1] * (1 - dollars / 60) + 4
-        drawn.append(f'<text x="{left - 6}" y="{y:.0f}" text-anchor="end" fill="{soft}">{dollars}</text>')
+        drawn.append(
+            f'<text x="{left - 6}" y="{y:.0f}" text-anchor="end" fill="{soft}">{dollars}</text>'
+        )
     return "".join(drawn)
 
 
@@ -69,20 +77,24 @@ def write(folder: Path) -> None:
     most = float(max(each.max() for each in cells))
     means = [f"{table['earnings'].mean():.2f}" for table in (original, synthetic)]
     notes = [
-        f"Age (right) and hourly earnings in dollars (up). Mean earnings: {means[0]} and {means[1]}.",
+        f"Age (right), hourly earnings in dollars (up). Mean earnings: {means[0]} and {means[1]}.",
         promise,
     ]
     for name, colours in INK.items():
         parts = [
             panel(40, f"{original.height:,} confidential rows", cells[0], most, colours),
-            panel(420, f"{synthetic.height:,} synthetic rows, for everybody", cells[1], most, colours),
+            panel(
+                420, f"{synthetic.height:,} synthetic rows, for everybody", cells[1], most, colours
+            ),
             *(
-                f'<text x="40" y="{298 + 20 * number}" fill="{colours[number == 0]}">{escape(line)}</text>'
+                f'<text x="40" y="{298 + 20 * number}" fill="{colours[number == 0]}">'
+                f"{escape(line)}</text>"
                 for number, line in enumerate(notes)
             ),
         ]
         (folder / f"front-{name}.svg").write_text(
-            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 330" role="img" shape-rendering="crispEdges" '
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 760 330" role="img" '
+            'shape-rendering="crispEdges" '
             f'aria-label="{escape(" ".join(notes))}"><style>text{{font:13px system-ui,sans-serif}}'
             f".title{{font-weight:600}}</style>{''.join(parts)}</svg>\n"
         )
