@@ -46,12 +46,12 @@ def read_list(text: str, feature: str) -> Described:
 
 def read_header(path: Path) -> Sequence[Described]:
     """Return what the header of a file tells of its columns."""
-    from pegsynth.tables.foreign_read import ForeignTable, described
+    from pegsynth.tables.foreign_read import described
 
     if not path.is_file():
         raise SchemaError("there is no such file; check the path")
     try:
-        found = described(ForeignTable(path, KINDS[table_format(path) or ""]))
+        found = described(path, KINDS[table_format(path) or ""])
     except DataError as error:
         raise SchemaError(str(error)) from None
     return [_column(field, found) for field in found.arrow_schema]
