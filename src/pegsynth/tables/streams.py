@@ -15,7 +15,7 @@ give the same ones; an iterator can be read once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -94,7 +94,7 @@ class SameRows:
         self._source, self._remedy = source, remedy
         self._first: dict[tuple[frozenset[str], int], tuple[int, int]] = {}
 
-    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+    def __call__(self, wanted: Wanted) -> Generator[pl.DataFrame]:
         """Yield the rows that are wanted."""
         digest = PassDigest(placed=self._placed)
         for piece in self._part(wanted):
