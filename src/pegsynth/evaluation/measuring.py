@@ -40,12 +40,12 @@ from pegsynth.evaluation.records import (
     measured,
     not_computed,
 )
-from pegsynth.evaluation.risk.intruder import attacks_of
-from pegsynth.evaluation.risk.intruder_records import intruder_records
+from pegsynth.evaluation.risk.intruder import attacks_of, intruder_records
 from pegsynth.evaluation.risk.matching import matching_records
 from pegsynth.evaluation.risk.membership import membership_records
 from pegsynth.evaluation.risk.reappearance import reappearance_records
 from pegsynth.evaluation.risk.risk_tables import holdout_records, risk_tables
+from pegsynth.evaluation.utility.distances import WEIGHTED, evaluate_codes
 from pegsynth.evaluation.utility.panel_records import PANEL_KEYS
 from pegsynth.evaluation.utility.predictive_accuracy import prediction_records
 from pegsynth.evaluation.utility.propensity import propensity_records
@@ -56,7 +56,6 @@ from pegsynth.evaluation.utility.regression_records import (
     not_fitted,
     regression_records,
 )
-from pegsynth.evaluation.utility.table_distances import WEIGHTED, evaluate_codes
 from pegsynth.evaluation.utility.value_records import Numbers, numbers_found
 from pegsynth.inference.combining_rules import effective_rows
 from pegsynth.inference.formula import Formula, read_response
