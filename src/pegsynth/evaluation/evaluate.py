@@ -22,7 +22,7 @@ from pegsynth.codec.column_encoders import moments_of
 from pegsynth.codec.encoding import special_number
 from pegsynth.codec.folded_reader import as_one, pair_or_several
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.evaluation.evaluated_tables import read_tables
 from pegsynth.evaluation.measuring import Evaluation, evaluate_tables
 from pegsynth.evaluation.risk.intruder import attacks_of
 from pegsynth.inference.choice import rule_for

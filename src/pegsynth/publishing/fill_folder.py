@@ -185,7 +185,7 @@ def write_internal(
         For every row of the real table whether the release counted it, where that is known.
     """
     from pegsynth.evaluation.evaluate import options_of
-    from pegsynth.evaluation.judged_tables import read_tables
+    from pegsynth.evaluation.evaluated_tables import read_tables
     from pegsynth.evaluation.measuring import evaluate_tables
     from pegsynth.publishing.report.html import render
     from pegsynth.publishing.report.verdict import with_verdict
