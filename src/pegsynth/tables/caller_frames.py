@@ -152,6 +152,8 @@ def from_frame(data: Any) -> pl.DataFrame | pl.LazyFrame:
     if kind == "polars":
         frame: pl.DataFrame | pl.LazyFrame = data
         return frame
+    if is_relation(data):
+        data = data.to_arrow_table()
     return _from_pandas(data) if kind == "pandas" else _from_pyarrow(data)
 
 
