@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
+import numpy as np
 
 from pegsynth.errors import ModelError, ParameterError, legible
 from pegsynth.inference.statistics import Estimate
@@ -155,7 +156,7 @@ def mean_record(
         for field in ("value", *(("low", "high") if limits else ()), "baseline")
     ]
     *found, baseline = (
-        math.nan if None in column else math.fsum(column) / len(column) for column in columns
+        math.nan if None in column else float(np.mean(column)) for column in columns
     )
     value, low, high = (*found, math.nan, math.nan)[:3]
     estimate = Estimate(value, low, high, min(record.n for record in known))

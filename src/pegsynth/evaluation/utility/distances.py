@@ -406,14 +406,15 @@ def _headline(
     """Return the mean over all subjects of a measure."""
     of = "tvd2" if name == WEIGHTED else name
     ours = [figure for figure in figures if figure.name == of]
-    nothing = [math.nan] * len(tables.synthetic)
-    values, floors = (
-        np.average([getattr(f, field) for f in ours], axis=0, weights=weights) if ours else nothing
-        for field in ("values", "floors")
-    )
+    values, floors = ([math.nan] * len(tables.synthetic) for _ in range(2))
+    if ours:
+        values, floors = (
+            [np.average(column, weights=weights) for column in zip(*both, strict=True)]
+            for both in ([each.values for each in ours], [each.floors for each in ours])
+        )
     computed = ours or name == "regression_distance"
     note = _NOTES[name] if computed else "not computed: too few features"
-    return _record(_Figure(name, "", list(values), list(floors)), tables, note=note)
+    return _record(_Figure(name, "", values, floors), tables, note=note)
 
 
 def _weighted(figures: Sequence[_Figure], tables: _Tables) -> Record:
