@@ -118,7 +118,7 @@ def test_of_many_terms_those_that_agree_least_are_drawn():
     records += [record("interval_overlap", f"y ~ x :: t{i}", i / 100, 1) for i in terms]
     (figure,) = regression_figures(lookup(*records))
     assert f"Of 35 terms the {MOST_TERMS} that agree least are drawn." in figure.caption
-    drawn = {row["label"] for row in figure.chart().datasets["rows"]}
+    drawn = {row["label"] for row in figure.rows}
     assert drawn == {f"t{i}" for i in range(MOST_TERMS)}
     assert len(figure.table.rows) == 35
 
@@ -161,7 +161,7 @@ def test_maps_hold_the_release_and_its_references(found):
         ("bootstrap", "", "2.00%", "45.00%"),
         ("this release", "", "11.00%", "62.00%"),
     )
-    assert all(figure.targets for figure in maps)
+    assert all(figure.drawn().targets for figure in maps)
 
 
 def test_without_an_attack_the_map_shows_uniqueness():

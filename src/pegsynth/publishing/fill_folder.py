@@ -32,7 +32,6 @@ from pegsynth.publishing.folder import check_folder, is_release, new_folder
 from pegsynth.publishing.papers import sign_off_page
 from pegsynth.publishing.public_part import write_public
 from pegsynth.publishing.publication import NO_JUDGING, Content, Judging, checked_format
-from pegsynth.publishing.report.drawing import check_drawing
 from pegsynth.publishing.report.wording import guarantee_fields
 from pegsynth.schema import Schema
 from pegsynth.storage.book.booking import NO_BOOKING, Booking
@@ -88,13 +87,11 @@ def make_folder(
     content = Content.of(publication, settled)
     book = settled.schema if request.wide else settled.book
     check_output(folder / f"synthetic-1.{suffix}", book, settled.request)
-    if not content.public_only:
-        check_drawing()
-        if read_once(data):
-            raise ParameterError(
-                "the internal report reads the table once more, and this one can be read once; "
-                "write it to a file first, or leave the report out (--public-only)"
-            )
+    if not content.public_only and read_once(data):
+        raise ParameterError(
+            "the internal report reads the table once more, and this one can be read once; "
+            "write it to a file first, or leave the report out (--public-only)"
+        )
     replaced = folder.exists() and is_release(folder)
     refused: NotAcceptedError | None = None
     with open_draws(data, settled, run="release", progress=progress) as draws:

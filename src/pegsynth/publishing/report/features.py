@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.publishing.report.figure import Figure, chart, table_of
+from pegsynth.publishing.report.figure import Figure, table_of
 from pegsynth.publishing.report.measures import figure_text, in_percent
 from pegsynth.publishing.report.wording import NOT_COMPUTED, percent, short, short_labels
 
@@ -113,7 +113,9 @@ def _figure(place: int, marginal: Marginal) -> Figure:
         f"feature-{place:03d}",
         title,
         "",
-        chart("histograms", rows, order=("original", "synthetic"), title=title),
+        "histograms",
+        rows,
+        {"order": ("original", "synthetic"), "title": title},
     )
 
 
@@ -159,11 +161,10 @@ def pair_figures(found: Lookup) -> list[Figure]:
     features = _shown(pairs)
     ours = [(a, b, r) for a, b, r in pairs if a in features and b in features]
     labels = short_labels(features)
-    cells = [_cell(labels[a], labels[b], r) for a, b, r in ours]
     look = {
         "order": list(labels.values()),
-        "steps": STEPS,
-        "value_title": "Share of the rows",
+        "bounds": STEPS,
+        "y_title": "Share of the rows",
         "as_percent": True,
         "width": _WIDTH,
     }
@@ -173,14 +174,18 @@ def pair_figures(found: Lookup) -> list[Figure]:
             "pairs",
             "Rows out of place, by pair",
             _rule(pairs, features, len(constant)),
-            chart("heat_map", cells, **look, value="value"),
+            "heat_map",
+            [_cell(labels[a], labels[b], r) for a, b, r in ours],
+            look,
             table_of(_PAIR_COLUMNS, [_line(a, b, r) for a, b, r in rows]),
         ),
         Figure(
             "pairs-excess",
             "Above a plain resample, by pair",
             _EXCESS,
-            chart("heat_map", cells, **look, value="excess"),
+            "heat_map",
+            [_cell(labels[a], labels[b], r, excess=True) for a, b, r in ours],
+            look,
         ),
     ]
 
@@ -231,17 +236,13 @@ def _rule(pairs: list[tuple[str, str, Record]], features: list[str], constant: i
     return text
 
 
-def _cell(first: str, second: str, record: Record) -> dict[str, object]:
+def _cell(first: str, second: str, record: Record, *, excess: bool = False) -> dict[str, object]:
     value, floor = record.value or 0.0, record.baseline or 0.0
-    pair = f"{first} and {second}"
-    return {
-        "column": first,
-        "line": second,
-        "value": value,
-        "excess": max(value - floor, 0.0),
-        "value_text": f"{pair}: {percent(value)} out of place, plain resample {percent(floor)}",
-        "excess_text": f"{pair}: {percent(max(value - floor, 0.0))} above a plain resample",
-    }
+    text = f"{first} and {second}: {percent(value)} out of place, plain resample {percent(floor)}"
+    if excess:
+        value = max(value - floor, 0.0)
+        text = f"{first} and {second}: {percent(value)} above a plain resample"
+    return {"column": first, "line": second, "value": value, "text": text}
 
 
 def _line(first: str, second: str, record: Record) -> tuple[str, str, str, str]:

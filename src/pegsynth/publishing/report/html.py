@@ -1,7 +1,5 @@
 """Templates: what every page shares, and the study's page made of sections.
 
-Every figure of the report as SVG and as PNG.
-
 The internal report: one HTML page from saved metrics.
 
 Goes in: `Metrics`, the privacy statement and the guarantee. Comes out: a page that opens
@@ -18,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.privacy.ledger_views import level
 from pegsynth.publishing.rendering import page
-from pegsynth.publishing.report.drawing import save_chart
+from pegsynth.publishing.report.drawing import save_drawing
 from pegsynth.publishing.report.features import (
     feature_cards,
     feature_figures,
     pair_figures,
     worst,
 )
-from pegsynth.publishing.report.figure import Figure, Table, chart_of, drawn, table_of
+from pegsynth.publishing.report.figure import Figure, Table, table_of
 from pegsynth.publishing.report.measures import (
     FAULTS,
     figure_text,
@@ -90,7 +88,7 @@ def render_study(title: str, sections: Sequence[Section], *, warning: str = "") 
     warning
         What a reader must be warned of, first of all; nothing when empty.
     """
-    return page("study.html.j2", title=title, warning=warning, sections=sections, drawn=drawn)
+    return page("study.html.j2", title=title, warning=warning, sections=sections)
 
 
 def figures(metrics: Metrics) -> list[Figure]:
@@ -107,7 +105,7 @@ def figures(metrics: Metrics) -> list[Figure]:
 
 
 def write_figures(metrics: Metrics, folder: str | Path) -> list[Path]:
-    """Write every figure as SVG and as PNG.
+    """Write every figure as SVG, and as PNG where the extra ``figures`` is installed.
 
     Parameters
     ----------
@@ -130,7 +128,7 @@ def write_figures(metrics: Metrics, folder: str | Path) -> list[Path]:
         raise output_error(target, error) from None
     written: list[Path] = []
     for figure in figures(metrics):
-        written += save_chart(chart_of(figure), target / figure.name, mode=0o600)
+        written += save_drawing(figure.drawn(), target / figure.name, mode=0o600)
     return written
 
 
@@ -197,23 +195,20 @@ def render(
         rules=rules_of(found),
         summary=[_summary_row(found, *each) for each in metrics.summary.items()],
         features=feature_cards(found),
-        pair_figures=_drawings(pair_figures(found)),
+        pair_figures=pair_figures(found),
         pairs=worst(found, "tvd2", WORST_SHOWN),
         conditionals=worst(found, "conditional_distance", WORST_SHOWN),
-        numbers=_drawings(number_figures(found)),
+        numbers=number_figures(found),
         number_tables=number_tables(found),
         off={titled_kind(kind): records for kind, records in by_kind(found).items()},
         most_listed=MOST_LISTED,
         drafts=found.subjects("drafted_rule"),
-        regressions=_drawings(regression_figures(found)),
-        risks=_drawings(risk_figures(found)),
-        maps=_drawings(risk_maps(found)),
+        regressions=regression_figures(found),
+        risks=risk_figures(found),
+        maps=risk_maps(found),
+        scale=_SCALE,
         missing=_listed(missing_entries(found)),
     )
-
-
-def _drawings(figures: Sequence[Figure]) -> list[dict[str, Any]]:
-    return [drawn(figure, scale=_SCALE) for figure in figures]
 
 
 def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any]:
