@@ -42,7 +42,7 @@ def test_pairs_are_listed_by_what_lies_above_the_floor():
         ("b, c", "20.00%", "5.00%", "15.00%"),
         ("a, b", "30.00%", "25.00%", "5.00%"),
     )
-    assert [line["subject"] for line in worst(lookup(*pairs), "tvd2", 1)] == ["b, c"]
+    assert [line.subject for line in worst(lookup(*pairs), "tvd2", 1)] == ["b, c"]
 
 
 def test_a_pair_below_its_floor_is_not_negative():
@@ -58,8 +58,8 @@ def test_features_with_one_category_are_in_no_list_of_the_worst():
         record("conditional_distance", "a | b", 0.2, 0.1),
     ]
     ours = lookup(*pairs, features=("a", "b", "one"), constant=("one",))
-    assert [line["subject"] for line in worst(ours, "tvd2", 9)] == ["a, b"]
-    assert [line["subject"] for line in worst(ours, "conditional_distance", 9)] == ["a | b"]
+    assert [line.subject for line in worst(ours, "tvd2", 9)] == ["a, b"]
+    assert [line.subject for line in worst(ours, "conditional_distance", 9)] == ["a | b"]
     figure, _ = pair_figures(ours)
     assert [row[0] for row in figure.table.rows] == ["a, b"]
     assert figure.caption.endswith("Features with one category (1) are left out.")

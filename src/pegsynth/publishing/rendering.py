@@ -105,6 +105,7 @@ def _environment() -> Environment:
         "number": number,
         "percent": percent,
         "short": short,
+        "extract": lambda place, values: values[place],
         "figure": display_up,
         "scalar": _scalar,
         "rounded_up": _rounded_up,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.publishing.report.figure import Figure, table_of
-from pegsynth.publishing.report.measures import figure_text, in_percent
-from pegsynth.publishing.report.wording import NOT_COMPUTED, percent, short, short_labels
+from pegsynth.publishing.report.measures import figure_text
+from pegsynth.publishing.report.wording import percent, short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Marginal, Record
@@ -62,30 +62,23 @@ def feature_cards(found: Lookup) -> dict[str, Any]:
 def bar_table(
     found: Lookup, marginal: Marginal, *, shown: int = SHOWN, folded: int = FOLDED
 ) -> dict[str, Any]:
-    """Arrange one feature: rows to show, rows to fold away, and the sum of the others.
+    """Arrange one feature: codes to show, codes to fold away, and those that are summed.
 
     The commonest categories are shown, in the order of the codebook; the next ones are
     folded away, and what is left is given as one sum.
     """
-    original, synthetic = marginal.original, marginal.synthetic
     by_size = _by_size(marginal)
-    others = by_size[shown + folded :]
-    scale = max((*original, *synthetic), default=0.0) or 1.0
-    digits = 1 if scale >= _COMMON else 2
-    record = found.record("tvd1", marginal.feature)
+    scale = max((*marginal.original, *marginal.synthetic), default=0.0) or 1.0
     return {
         "name": short(marginal.feature),
-        "label": short(marginal.label) if marginal.label else "",
-        "rows": [_row(marginal, code, scale, digits) for code in sorted(by_size[:shown])],
-        "folded": [
-            _row(marginal, code, scale, digits) for code in sorted(by_size[shown : shown + folded])
-        ],
+        "marginal": marginal,
+        "shown": sorted(by_size[:shown]),
+        "folded": sorted(by_size[shown : shown + folded]),
         "more": max(0, len(by_size) - shown),
-        "others": len(others),
-        "others_original": percent(sum(original[code] for code in others), digits=digits),
-        "others_synthetic": percent(sum(synthetic[code] for code in others), digits=digits),
-        "distance": figure_text(record.value if record else None, as_percent=True),
-        "floor": figure_text(record.baseline if record else None, as_percent=True),
+        "others": by_size[shown + folded :],
+        "scale": scale,
+        "digits": 1 if scale >= _COMMON else 2,
+        "record": found.record("tvd1", marginal.feature),
     }
 
 
@@ -130,17 +123,6 @@ def _by_size(marginal: Marginal) -> list[int]:
     return sorted(
         range(len(original)), key=lambda code: (-max(original[code], synthetic[code]), code)
     )
-
-
-def _row(marginal: Marginal, code: int, scale: float, digits: int) -> dict[str, str]:
-    original, synthetic = marginal.original[code], marginal.synthetic[code]
-    return {
-        "label": short(marginal.categories[code]),
-        "original": percent(original, digits=digits),
-        "synthetic": percent(synthetic, digits=digits),
-        "original_width": f"{100 * original / scale:.2f}",
-        "synthetic_width": f"{100 * synthetic / scale:.2f}",
-    }
 
 
 def pair_figures(found: Lookup) -> list[Figure]:
@@ -190,7 +172,7 @@ def pair_figures(found: Lookup) -> list[Figure]:
     ]
 
 
-def worst(found: Lookup, name: str, count: int) -> list[dict[str, str]]:
+def worst(found: Lookup, name: str, count: int) -> list[Record]:
     """List the pairs that lie furthest above their floor, without features of one category."""
     constant = found.constant()
     left_out = {record.subject for a, b, record in found.pairs(name) if {a, b} & constant}
@@ -199,19 +181,7 @@ def worst(found: Lookup, name: str, count: int) -> list[dict[str, str]]:
         for record in found.subjects(name)
         if record.value is not None and record.subject not in left_out
     ]
-    ours.sort(key=lambda record: -_above_floor(record))
-    as_percent = in_percent(name)
-    return [
-        {
-            "subject": record.subject,
-            "value": figure_text(record.value, as_percent=as_percent),
-            "floor": figure_text(record.baseline, as_percent=as_percent),
-            "ratio": f"{record.value / record.baseline:.1f}\u00d7"
-            if record.value and record.baseline
-            else NOT_COMPUTED,
-        }
-        for record in ours[:count]
-    ]
+    return sorted(ours, key=lambda record: -_above_floor(record))[:count]
 
 
 def _shown(pairs: list[tuple[str, str, Record]]) -> list[str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.privacy.ledger_views import level
 from pegsynth.publishing.rendering import page
+from pegsynth.publishing.report import measures
 from pegsynth.publishing.report.drawing import save_drawing
 from pegsynth.publishing.report.features import (
     feature_cards,
@@ -24,16 +25,6 @@ from pegsynth.publishing.report.features import (
     worst,
 )
 from pegsynth.publishing.report.figure import Figure, Table, table_of
-from pegsynth.publishing.report.measures import (
-    FAULTS,
-    figure_text,
-    in_percent,
-    measure,
-    missing_entries,
-    range_text,
-    reason_of,
-    reference_of,
-)
 from pegsynth.publishing.report.number_figures import (
     number_figures,
     number_tables,
@@ -50,7 +41,7 @@ from pegsynth.publishing.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from pegsynth.evaluation.records import Metrics, Record
+    from pegsynth.evaluation.records import Metrics
 
 
 @dataclass(frozen=True)
@@ -183,17 +174,17 @@ def render(
         adds_up=unknown or promised.get("kind") in ("pure", "approximate"),
         headline=NO_LEDGER if unknown else guarantee_headline(promised),
         facts=guarantee_facts(promised),
-        faults=_listed(
-            [
-                (measure(record.name).title, record.subject, reason_of(record))
-                for record in metrics.records
-                if record.name in FAULTS
-            ]
-        ),
+        faults=[
+            (measures.measure(record.name).title, record.subject, measures.reason_of(record))
+            for record in metrics.records
+            if record.name in measures.FAULTS
+        ],
         deeds=_deeds(found),
         verdict=verdict(found),
         rules=rules_of(found),
-        summary=[_summary_row(found, *each) for each in metrics.summary.items()],
+        summary=list(metrics.summary),
+        say=measures,
+        found=found,
         features=feature_cards(found),
         pair_figures=pair_figures(found),
         pairs=worst(found, "tvd2", WORST_SHOWN),
@@ -207,35 +198,8 @@ def render(
         risks=risk_figures(found),
         maps=risk_maps(found),
         scale=_SCALE,
-        missing=_listed(missing_entries(found)),
+        missing=measures.missing_entries(found),
     )
-
-
-def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any]:
-    record = found.headline(name)
-    words = measure(name)
-    as_percent = in_percent(name, record)
-    return {
-        "group": words.group,
-        "title": words.title,
-        "name": name,
-        "meaning": _meaning(words.meaning, record),
-        "value": figure_text(value, as_percent=as_percent),
-        "range": range_text(record, as_percent=as_percent),
-        "baseline": figure_text(record.baseline if record else None, as_percent=as_percent),
-        "reference": reference_of(found, record) if record else "",
-        "better": record.better if record else "",
-        "note": "; ".join(filter(None, (record.note, record.no_power))) if record else "",
-        "n": record.n if record else 0,
-        "reason": reason_of(record) if value is None else "",
-    }
-
-
-def _meaning(words: str, record: Record | None) -> str:
-    """Say what a measure means; of one that was taken in several forms, which is shown."""
-    if record is None or not record.subject:
-        return words
-    return f"{words}; shown: {short(record.subject)}" if words else short(record.subject)
 
 
 def _deeds(found: Lookup) -> Table | None:
@@ -253,20 +217,12 @@ def _deeds(found: Lookup) -> Table | None:
         ("Deed", "Feature", "Share", "What it is"),
         [
             (
-                measure(each.name).title,
+                measures.measure(each.name).title,
                 short(each.subject) if each.subject else "all rows",
-                figure_text(each.value, as_percent=True),
+                measures.figure_text(each.value, as_percent=True),
                 each.note,
             )
             for each in records
         ],
         caption="What was done to the original before it was counted",
     )
-
-
-def _listed(entries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
-    rows = [
-        {"title": title, "subject": short(subject) if subject else "", "reason": reason}
-        for title, subject, reason in entries[:MOST_LISTED]
-    ]
-    return {"rows": rows, "more": len(entries) - len(rows)}
