@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
@@ -17,6 +18,7 @@ from command import review
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
+START, METHODS, INDEX = (ROOT / "docs" / f"{name}.md" for name in ("start", "methods", "index"))
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")])
 TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -86,16 +88,44 @@ def test_the_python_example_prints_what_the_readme_shows(tmp_path):
 
 
 @pytest.mark.slow(seconds=45)
-def test_the_shell_commands_run(tmp_path):
-    blocks = fenced(README, "sh")
-    assert len(blocks) == 4
-    for block in blocks:
+@pytest.mark.parametrize(
+    ("page", "blocks", "written"),
+    [(README, 2, ()), (START, 4, ("rows.parquet", "first.csv"))],
+    ids=["readme", "start"],
+)
+def test_the_shell_commands_run(page, blocks, written, tmp_path):
+    shown = fenced(page, "sh")
+    assert len(shown) == blocks
+    for block in shown:
         run(["bash", "-euo", "pipefail", "-c", block], tmp_path)
         if "pegs schema" in block:
             review(tmp_path / "schema.toml")
     assert {"public", "internal"} == {path.name for path in (tmp_path / "release").iterdir()}
-    assert (tmp_path / "rows.parquet").is_file()
-    assert (tmp_path / "first.csv").is_file()
+    assert all((tmp_path / name).is_file() for name in written)
+
+
+def texts_of(file: Path) -> list[str]:
+    """Return the texts of a module or of a file of messages; of an f-string what is fixed."""
+    if file.suffix != ".py":
+        return [file.read_text()]
+    found = []
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.JoinedStr):
+            found.append("".join(p.value for p in node.values if isinstance(p, ast.Constant)))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(node.value)
+    return found
+
+
+def test_messages_that_the_page_of_errors_explains_are_in_the_program():
+    package = ROOT / "src" / "pegsynth"
+    kinds = (".py", ".toml", ".j2")
+    said = [text for file in package.rglob("*") if file.suffix in kinds for text in texts_of(file)]
+    page = (ROOT / "docs" / "errors.md").read_text()
+    messages = re.findall(r"^\| \*(.+?)\*", page, re.MULTILINE)
+    assert len(messages) >= 20
+    parts = [part.strip() for message in messages for part in message.split("..") if part.strip()]
+    assert [part for part in parts if not any(part in text for text in said)] == []
 
 
 def test_make_targets_exist():
@@ -148,8 +178,12 @@ def test_the_code_of_the_page_of_drafts_runs():
     assert told["schema"].reviewed
 
 
-def test_the_readme_mentions_every_command(flags_of):
-    assert {name for name, _ in calls(README)} == set(flags_of)
+def test_the_first_page_mentions_every_command(flags_of):
+    assert {name for name, _ in calls(START)} == set(flags_of)
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text().splitlines()) <= 110
 
 
 @pytest.mark.parametrize("page", [*PAGES, *TUTORIALS], ids=lambda page: page.name)
@@ -162,8 +196,10 @@ def test_links_resolve(page):
             assert not anchor or anchor in anchors(linked), target
 
 
-def test_every_document_is_linked_from_the_readme():
+def test_every_document_is_linked_from_the_readme_or_listed_by_the_index():
     linked = {(ROOT / target).resolve() for target in LINK.findall(README.read_text())}
+    listed = re.findall(r"^(?:generated/)?([\w/-]+)$", INDEX.read_text(), re.MULTILINE)
+    linked |= {(ROOT / "docs" / f"{name}.md").resolve() for name in listed}
     assert {page for page in PAGES if page != README} <= linked
 
 
@@ -232,17 +268,14 @@ def test_every_reason_for_no_guarantee_is_explained():
 def test_every_method_is_explained_with_its_guarantee():
     from pegsynth.methods import methods
 
-    table = README.read_text().partition("\n## Methods\n")[2].partition("\n## ")[0]
-    lines = [line.split("|") for line in table.splitlines() if line.startswith("| `")]
+    table = METHODS.read_text().partition("\n**Which one?**")[0]
+    lines = [line.split("|") for line in table.splitlines() if line.startswith("| [`")]
     promised = {
         name: line[3].strip() for line in lines for name in re.findall(r"`([\w-]+)`", line[1])
     }
     known = {method.name: method for method in methods()}
     assert set(promised) == set(known)
     assert all((promised[name] == "none") is not known[name].has_proof for name in known)
-    page = ROOT / "docs" / "methods.md"
-    linked = {name for name in known if re.search(rf"^\| \[.*`{name}`", page.read_text(), re.M)}
-    assert linked == set(known)
 
 
 def test_the_table_of_methods_has_the_rows_of_its_benchmark(monkeypatch):
@@ -250,7 +283,7 @@ def test_the_table_of_methods_has_the_rows_of_its_benchmark(monkeypatch):
     from checks.bench.methods import EPSILONS, ROWS, WAYS
 
     begin, end = (f"<!-- total variation: {mark} -->" for mark in ("begin", "end"))
-    table = README.read_text().partition(begin)[2].partition(end)[0].replace("`", "")
+    table = METHODS.read_text().partition(begin)[2].partition(end)[0].replace("`", "")
     header, _, *lines = [
         [cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()
     ]

@@ -15,21 +15,21 @@ import polars as pl
 from pegsynth.errors import DataError
 from pegsynth.tables import foreign_read
 from pegsynth.tables.arrow_read import batch_rows, sliced
-from pegsynth.tables.foreign import ForeignError, serve
+from pegsynth.tables.foreign import Asked, ForeignError, serve
 from pegsynth.tables.reader import Wanted
 
 
 class InThisProcess(foreign_read.ForeignProcess):
     """What reads one file, called and not asked."""
 
-    def __init__(self, source: foreign_read.ForeignTable) -> None:
-        self._source = source
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
         try:
-            self._opened = serve.opened(source.asked)
+            self._opened = serve.opened(asked)
         except ForeignError as problem:
-            raise foreign_read.refusal(source, problem.code, problem.names) from None
+            raise foreign_read.refusal(asked, problem.code, problem.names) from None
 
-    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Answer a request for the header."""
         return asdict(self._opened.describe())
 
@@ -40,9 +40,9 @@ class InThisProcess(foreign_read.ForeignProcess):
         try:
             yield from sliced(batches, columns)
         except ForeignError as problem:
-            raise foreign_read.refusal(self._source, problem.code, problem.names) from None
+            raise foreign_read.refusal(self._asked, problem.code, problem.names) from None
         except DataError as error:
-            raise DataError(f"{self._source.file}: {error}") from None
+            raise DataError(f"{self._asked.path}: {error}") from None
 
     def kill(self) -> None:
         """Do nothing: there is no process."""

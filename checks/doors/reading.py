@@ -21,7 +21,7 @@ from pegsynth.errors import PegsynthError
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
 from pegsynth.schema.dtypes import unit_text
-from pegsynth.tables import arrow_read, csv_read, table_input
+from pegsynth.tables import arrow_read, csv_read, streams, table_input
 from pegsynth.tables.caller_frames import to_kind
 from pegsynth.tables.foreign import excel, statistics_files
 from pegsynth.tables.reader import TableReader
@@ -168,7 +168,7 @@ def small_batches(rows: int) -> Iterator[None]:
         (arrow_read, "BATCH_ROWS", rows),
         (csv_read, "BATCH_ROWS", rows),
         (csv_read, "BLOCK_BYTES", 24 * rows),
-        (table_input, "BATCH_ROWS", rows),
+        (streams, "FRAME_ROWS", rows),
         (statistics_files, "CHUNK_CELLS", 3 * rows),
         (excel, "ROWS_AT_ONCE", rows),
     ]

@@ -1,4 +1,4 @@
-"""Wild codebooks: DDI, Frictionless, CSVW, SDV, mbi, NIST, YAML domains, lists, headers."""
+"""Wild codebooks: DDI, Frictionless, CSVW, SDV, mbi, NIST, domains, lists, headers."""
 
 from __future__ import annotations
 
@@ -34,15 +34,8 @@ _DOCUMENTS: tuple[Mapping[str, Any], ...] = (
         ]
     },
     {"tableSchema": {"columns": [{"titles": "a", "datatype": {"format": "^(x|y)$"}}]}},
+    {"a": {"possible_values": ["x", 3]}, "n": {"min_value": 0, "type": "integer"}, "b": ["p"]},
 )
-_YAML = b"""# domain
-a:
-  possible_values: [x, 'y', 3]
-n: {min_value: 0, max_value: 9, type: integer}
-b:
-  - p
-  - q # second
-"""
 _LIST = b"code;label\n01;eins\n02;zwei\n"
 
 
@@ -90,8 +83,6 @@ def codebook_file(source: random.Random) -> tuple[str, bytes]:
         return "b.xml", damaged(_written("ddi"), source)
     if kind < 0.25:
         return "b.xml", changed_xml(_written("ddi"), source)
-    if kind < 0.35:
-        return source.choice(("b.yaml", "b.yml")), damaged(_YAML, source)
     if kind < 0.45:
         return "b.csv", damaged(_LIST, source)
     if kind < 0.6:

@@ -13,9 +13,8 @@ import polars as pl
 import pytest
 
 from pegsynth.datasets import discharge, discharge_batches, discharge_schema
-from pegsynth.datasets import discharge_tables as tables
-from pegsynth.datasets.discharge_codebook import EXPERT_HEADS
-from pegsynth.datasets.seekable_draws import CHUNK_ROWS, SeekableDraws, cumulate
+from pegsynth.datasets.discharge import figures
+from pegsynth.datasets.invented import CHUNK_ROWS, SeekableDraws, cumulate
 from pegsynth.errors import ParameterError
 from pegsynth.random import RandomStream
 
@@ -97,7 +96,7 @@ def test_bins_are_those_of_the_paper():
 def test_heads_only_on_request():
     assert all(feature.heads == () for feature in discharge_schema().features)
     expert = discharge_schema(heads=True)
-    assert {feature.name: feature.heads for feature in expert.features} == EXPERT_HEADS
+    assert expert["sex"].heads == ("MDC", "age.yrs")
     assert all(2 <= len(feature.heads) <= 3 for feature in expert.features)
     assert expert.rules == discharge_schema().rules
 
@@ -105,7 +104,7 @@ def test_heads_only_on_request():
 def test_rules_forbid_exactly_what_they_say():
     """Every combination of sex, age bin and diagnosis, against the rule in words."""
     schema = discharge_schema()
-    sexes, ages = (*tables.SEX, None), (*range(0, 85, 5), None)
+    sexes, ages = (*schema["sex"].categories, None), (*range(0, 85, 5), None)
     for sex, age_bin, diagnosis in product(range(3), range(18), range(25)):
         row = np.zeros((1, len(NAMES)), dtype=np.uint8)
         row[0, schema.index("sex")] = sex
@@ -396,33 +395,21 @@ def test_normals_are_standard():
 # The invented tables.
 
 
-def test_tables_have_the_shapes_their_names_promise():
-    assert len(tables.AREAS) == 16
-    assert len(tables.DIAGNOSES) == 25
-    assert all(len(area.race) == len(tables.RACE) for area in tables.AREAS)
-    assert all(len(d.by_age) == len(tables.AGE_GROUPS) for d in tables.DIAGNOSES)
-    assert len(tables.AGE_MEN) == len(tables.AGE_WOMEN) == 17
-    names = set(tables.DISPOSITION)
+def test_figures_have_the_shapes_their_names_promise():
+    schema, said = discharge_schema(), figures()
+    assert len(said["areas"]) == 16
+    assert len(said["diagnoses"]) == 25
+    assert all(len(area["race"]) == len(schema["race"].categories) for area in said["areas"])
+    assert all(len(d["by_age"]) == len(said["age_groups"]) for d in said["diagnoses"])
+    assert len(said["age_men"]) == len(said["age_women"]) == 17
     for factors in (
-        *tables.DISPOSITION_BY_STAGE,
-        *tables.DISPOSITION_BY_SEVERITY,
-        *tables.DISPOSITION_BY_GRAVITY,
-        tables.DISPOSITION_UNINSURED,
+        *said["disposition_by_stage"],
+        *said["disposition_by_severity"],
+        *said["disposition_by_gravity"],
+        said["disposition_uninsured"],
     ):
-        assert set(factors) <= names
-
-
-def test_named_codes_point_at_what_they_name():
-    named = {
-        tables.NERVOUS: "Nervous system",
-        tables.MUSCULOSKELETAL: "Musculoskeletal",
-        tables.FEMALE_REPRODUCTIVE: "Female reproductive",
-        tables.PREGNANCY: "Pregnancy",
-        tables.NEWBORN: "Newborn",
-        tables.MENTAL: "Mental",
-        tables.ALCOHOL: "Alcohol, drugs",
-        tables.INJURY: "Injury, poisoning",
-        tables.BURNS: "Burns",
-        tables.TRAUMA: "Multiple trauma",
-    }
-    assert {code: tables.DIAGNOSES[code].name for code in named} == named
+        assert set(factors) <= set(schema["disp"].categories)
+    diagnoses = {each["name"] for each in said["diagnoses"]}
+    named = {each["name"] for each in said["care_by_diagnosis"]}
+    assert named | set(said["rehabilitated"]) | set(said["hurt"]) <= diagnoses
+    assert set(said["payer_hurt"]) | set(said["uninsured"]) <= set(schema["pay"].categories)

@@ -539,13 +539,13 @@ def test_a_bin_that_holds_nearly_all_values_is_noted(tmp_path):
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.floats(-50, 150), min_size=1, max_size=40), st.integers(1, 8))
-def test_the_largest_share_is_that_of_a_histogram(values, bins):
+def test_weights_of_bins_are_those_of_a_histogram(values, bins):
     edges = tuple(np.linspace(0, 100, bins + 1))
     sketch = QuantileSketch()
     counted = pl.Series("value", values).value_counts()
     sketch.add(counted["value"], counted["count"])
     counts = np.histogram(values, [-100, *edges[1:-1], 200])[0]
-    assert sketch.largest_share(edges) == counts.max() / len(values)
+    assert sketch.weights(edges) == counts.tolist()
 
 
 def test_notes_are_comments_of_the_draft_file_and_nowhere_else(tmp_path):

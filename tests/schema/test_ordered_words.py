@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from pegsynth.schema import Schema
-from pegsynth.schema.guesses import in_order
+from pegsynth.schema.words import in_order
 
 ORDERED = [
     ("Low", "Medium", "High"),

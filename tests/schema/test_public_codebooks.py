@@ -62,7 +62,7 @@ TEXTS = {
         "PUMA": {"description": "area", "values": {"25-01": "A", "25-02": "B", "N": "none"}},
         "AGEP": {"description": "age", "values": {"0 .. 9": "years"}},
     },
-    "domain.yaml": "x:\n  possible_values: [a, 'b', 3]\nn: {min_value: 0, max_value: 1}\n",
+    "domain.json": {"x": {"possible_values": ["a", "b", 3]}, "n": {"min_value": 0, "max_value": 1}},
     "codes.csv": "code;label\n01;eins\n02;zwei\n-9;verweigert\n",
 }
 MADE = ("made.sav", "made.zsav", "made.dta", "iris.sas7bdat")

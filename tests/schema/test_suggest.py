@@ -7,6 +7,7 @@ import polars as pl
 from command import pegs
 from pegsynth.schema import Schema, suggest
 from pegsynth.schema.toml import dumps
+from pegsynth.schema.words import names_codes
 
 
 def hospital(rows=2000):
@@ -74,9 +75,9 @@ def test_names_suggest_roles():
 
 def test_codes_are_told_from_counts():
     for name in ("admission_type_id", "policePrecinct", "race4", "vote", "ICD_code"):
-        assert suggest.names_codes(name), name
+        assert names_codes(name), name
     for name in ("visits", "age_group", "class_size", "votes", "model_year", "id_card_age"):
-        assert not suggest.names_codes(name), name
+        assert not names_codes(name), name
     assert SCHEMA["visits"].kind == "ordinal"
     assert SCHEMA["dx_code"].kind == "nominal"
 

@@ -31,7 +31,7 @@ from pegsynth.methods.gibbs.chains import CHUNK_ROWS
 from pegsynth.methods.gibbs.order import public_heads
 from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.released.counted import MergedRows, TableCounter
-from pegsynth.pipeline.drawn_tables import Decoding, apart_decoder_of, decoded, decoder_of
+from pegsynth.pipeline.drawn_tables import Decoding, decoded, decoder_of
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
 from pegsynth.spark import (
@@ -40,7 +40,6 @@ from pegsynth.spark import (
     counts,
     sampling,
     spark_session,
-    worker_draws,
 )
 from pegsynth.spark import (
     cluster_files as parquet_files,
@@ -76,7 +75,7 @@ def on_partition(monkeypatch):
     """Let a task believe that it works on some partition."""
 
     def run(task, number, given):
-        for module in (unit_words, counts, worker_draws):
+        for module in (unit_words, counts, sampling):
             monkeypatch.setattr(module, "partition_number", lambda: number)
         return list(task(given))
 
@@ -176,11 +175,11 @@ def test_counts_of_parts_add_up_along_the_tree(kind, cuts, on_partition, monkeyp
     parts = []
     for number, part in enumerate(partitions(table, cuts)):
         packed = on_partition(codes.EncodeRows(schema), number, batches(part, 40))
-        parts.append(on_partition(counts.CountCodes(schema, new), number, packed))
+        parts.append(on_partition(counts.CountPartition(schema, new), number, packed))
     while len(parts) > 1:
         groups = [parts[start : start + 3] for start in range(0, len(parts), 3)]
         parts = [
-            on_partition(counts.AddCounts(schema, new), number, mixed(group))
+            on_partition(counts.CountPartition(schema, new, summed=True), number, mixed(group))
             for number, group in enumerate(groups)
         ]
     (arrays,) = counts.gathered(parts[0])
@@ -211,8 +210,10 @@ def test_files_read_by_workers_count_as_the_local_engine_counts(step, tmp_path, 
     for number in range(len(parts)):
         asked = [arrow_batches.record_batch(id=pa.array([number], pa.int64()))]
         packed = on_partition(task, number, asked)
-        sums += on_partition(counts.CountCodes(schema, new), number, packed)
-    (arrays,) = counts.gathered(on_partition(counts.AddCounts(schema, new), 0, mixed([sums])))
+        sums += on_partition(counts.CountPartition(schema, new), number, packed)
+    (arrays,) = counts.gathered(
+        on_partition(counts.CountPartition(schema, new, summed=True), 0, mixed([sums]))
+    )
     with new() as wanted:
         wanted.add(encode(pl.concat(tables), schema))
         for name, array in wanted.arrays().items():
@@ -251,8 +252,8 @@ def test_a_partition_without_rows_hands_on_nothing(on_partition):
     schema = schema_of(2, 2)
     assert on_partition(codes.EncodeRows(schema), 0, []) == []
     new = COUNTERS["pairs"](schema)
-    assert on_partition(counts.CountCodes(schema, new), 0, []) == []
-    assert on_partition(counts.AddCounts(schema, new), 0, []) == []
+    assert on_partition(counts.CountPartition(schema, new), 0, []) == []
+    assert on_partition(counts.CountPartition(schema, new, summed=True), 0, []) == []
 
 
 def test_values_without_a_code_are_counted_and_not_kept(on_partition):
@@ -392,7 +393,7 @@ def kept_texts(table, words, k, cuts, on_partition):
     ]
     whole = pl.from_arrow(pa.Table.from_batches(rows))
     even = whole["unit"].str.slice(2).cast(int) % 2 == 0
-    bound = candidate_texts.BoundTexts(features, k)
+    bound = candidate_texts.CountTexts(features, k)
     found = [batch for half in (even, ~even) for batch in bound(batches(whole.filter(half), 25))]
     return summed(found, features)
 
@@ -430,7 +431,7 @@ def test_without_a_seed_every_attempt_keeps_the_same_texts(k, on_partition):
 def test_rows_of_units_are_never_counted_without_words():
     schema = Schema((Feature("person", role="identifier"), TOWN), unit="person")
     with pytest.raises(ParameterError, match="none were given"):
-        candidate_texts._counted(None, schema, (TOWN,), None, 2)
+        candidate_texts.counted_texts(None, schema, (TOWN,), None)
     with pytest.raises(ParameterError, match="none were given"):
         codes.code_source(None, schema, None, 2)
 
@@ -444,15 +445,7 @@ def shared(sampler):
 
 
 def sampler_of(opened):
-    ready = opened.sampler
-    return worker_draws.WorkerSampler(
-        ready.machine,
-        ready.pool,
-        apart_decoder_of(opened.model),
-        opened.model.schema.code_dtype,
-        opened.spent.counters,
-        ready.splitter,
-    )
+    return sampling.worker_sampler(opened, opened.sampler)
 
 
 def local_rows(rows, **options):
@@ -482,8 +475,8 @@ def test_chunks_equal_the_local_ones_however_they_are_dealt(options, lots):
     stream = opened.stream
     schedule = opened.sampler.schedule
     chunks = -(-rows // schedule.chunk_rows)
-    words = worker_draws.Stream(stream.shared_key, stream.substreams(chunks), stream.substreams(1))
-    task = worker_draws.DrawChunks(shared(sampler_of(opened)), schedule, rows, words)
+    words = sampling.Stream(stream.shared_key, stream.substreams(chunks), stream.substreams(1))
+    task = sampling.DrawChunks(shared(sampler_of(opened)), schedule, rows, words)
     found = [batch for lot in lots for batch in task(numbers(*lot))]
     assert frame_of(found).equals(wanted)
 
@@ -510,17 +503,17 @@ def test_chunks_meet_clipped_sums_as_the_local_ones_do():
     opened = session_of_pay(rows)
     assert opened.model.shapes["pay"].source.tree.clipped_sum is not None
     stream = opened.stream
-    words = worker_draws.Stream(
+    words = sampling.Stream(
         stream.shared_key,
         rows=stream.substreams(1),
         levels=stream.substreams(1) if opened.sampler.splitter else 0,
         values=stream.substreams(1),
     )
-    task = worker_draws.DrawChunks(shared(sampler_of(opened)), opened.sampler.schedule, rows, words)
+    task = sampling.DrawChunks(shared(sampler_of(opened)), opened.sampler.schedule, rows, words)
     assert frame_of(list(task(numbers(0)))).equals(wanted)
     # Without the sum other values come out, so that the comparison says something.
     told = replace(sampler_of(opened), decoder=decoder_of(opened.model))
-    task = worker_draws.DrawChunks(shared(told), opened.sampler.schedule, rows, words)
+    task = sampling.DrawChunks(shared(told), opened.sampler.schedule, rows, words)
     assert not frame_of(list(task(numbers(0)))).equals(wanted)
 
 
@@ -531,7 +524,7 @@ def test_chains_meet_clipped_sums_however_rows_come_in(on_partition, size):
     wanted = decoded_here(session_of_pay(rows, **options), rows, "values")
     opened = session_of_pay(rows, **options)
     stream = opened.stream
-    words = worker_draws.Stream(
+    words = sampling.Stream(
         stream.shared_key,
         rows=stream.substreams(1),
         places=stream.substreams(1),
@@ -539,20 +532,20 @@ def test_chains_meet_clipped_sums_however_rows_come_in(on_partition, size):
         values=stream.substreams(1),
     )
     ready = sampler_of(opened)
-    task = worker_draws.RunChains(shared(ready), rows, (400,), 1, buckets, words)
+    task = sampling.RunChains(shared(ready), rows, (400,), 1, buckets, words)
     drawn = frame_of(list(task(numbers(0)))).filter(pl.col("chain").is_null())
     parts = [
         drawn.filter(pl.col("bucket") == bucket).sort("word", "place").select("codes")
         for bucket in range(buckets)
     ]
     first = np.cumsum([0, *(part.height for part in parts)]).tolist()
-    count = worker_draws.CountBins(shared(ready), first, words)
+    count = sampling.DecodeRows(shared(ready), first, words, counting=True)
     counted = [
         batch.column("counts")[0].as_py()
         for bucket, part in enumerate(parts)
         for batch in on_partition(count, bucket, batches(part, size))
     ]
-    decode = worker_draws.DecodeRows(shared(sampling.agreed(ready, counted)), first, words)
+    decode = sampling.DecodeRows(shared(sampling.agreed(ready, counted)), first, words)
     found = [
         batch
         for bucket, part in enumerate(parts)
@@ -563,10 +556,10 @@ def test_chains_meet_clipped_sums_however_rows_come_in(on_partition, size):
 
 def test_without_a_seed_every_attempt_draws_anew():
     opened = small_session(rows=100, alpha=0.5, seed=None)
-    words = worker_draws.Stream(opened.stream.shared_key, 0, 1)
+    words = sampling.Stream(opened.stream.shared_key, 0, 1)
     assert words.key is None
     schedule = opened.sampler.schedule
-    task = worker_draws.DrawChunks(shared(sampler_of(opened)), schedule, 100, words)
+    task = sampling.DrawChunks(shared(sampler_of(opened)), schedule, 100, words)
     first, second = (frame_of(list(task(numbers(0)))) for _ in range(2))
     assert first.height == second.height == 100
     assert not first.equals(second)
@@ -580,7 +573,7 @@ def test_places_are_those_of_chains_that_take_turns(chains, rows):
     while any(left):
         for chain in range(chains):
             if left[chain]:
-                assert worker_draws.place_of(chain, turn, chains, rows) == place
+                assert sampling.place_of(chain, turn, chains, rows) == place
                 size = min(CHUNK_ROWS, left[chain])
                 left[chain] -= size
                 place += size
@@ -594,22 +587,22 @@ def test_chains_equal_the_local_ones(on_partition):
     wanted, local = local_rows(rows, **options)
     opened = small_session(rows=rows, **options)
     stream = opened.stream
-    words = worker_draws.Stream(
+    words = sampling.Stream(
         stream.shared_key,
         rows=stream.substreams(chains),
         places=stream.substreams(1),
         values=stream.substreams(1),
     )
     ready = shared(sampler_of(opened))
-    task = worker_draws.RunChains(ready, rows, (14, 13, 13), 1, buckets, words)
+    task = sampling.RunChains(ready, rows, (14, 13, 13), 1, buckets, words)
     drawn = frame_of([*task(numbers(2)), *task(numbers(0, 1))])
     for chain, counters in enumerate(local.spent.counters):
-        pieces = drawn.filter(pl.col("chain") == chain).sort("piece").get_column("codes")
+        pieces = drawn.filter(pl.col("chain") == chain).sort("place").get_column("codes")
         assert np.array_equal(np.frombuffer(b"".join(pieces), np.uint32), counters)
     found, first = [], [0]
     for bucket in range(buckets):
         part = drawn.filter(pl.col("bucket") == bucket).sort("word", "place").select("codes")
-        decode = worker_draws.DecodeRows(ready, first, words)
+        decode = sampling.DecodeRows(ready, first, words)
         found += on_partition(decode, bucket, batches(part, 100))
         first.append(first[-1] + part.height)
     assert frame_of(found).equals(wanted)

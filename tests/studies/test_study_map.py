@@ -142,9 +142,9 @@ def test_bad_requests_are_refused(changes: dict, message: str) -> None:
 
 
 def test_the_example_of_the_document_runs(capsys) -> None:
-    page = Path(__file__).parents[2] / "docs" / "study.md"
+    page = Path(__file__).parents[2] / "studies" / "paper" / "README.md"
     (example,) = re.findall(r"^```python\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL)
-    exec(compile(example, "docs/study.md", "exec"), {})
+    exec(compile(example, "studies/paper/README.md", "exec"), {})
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines] == [
         "pegs",

@@ -3,8 +3,12 @@
 Hospital discharges, stays of people over time, and households with their members.
 """
 
-from pegsynth.datasets.discharge import discharge, discharge_batches
-from pegsynth.datasets.discharge_codebook import discharge_schema, reviewed_discharge_draft
+from pegsynth.datasets.discharge import (
+    discharge,
+    discharge_batches,
+    discharge_schema,
+    reviewed_discharge_draft,
+)
 from pegsynth.datasets.households import households, households_schema
 from pegsynth.datasets.stays import panel, panel_schema
 

@@ -13,22 +13,17 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from pegsynth.datasets.seekable_draws import SeekableDraws, cumulate, texts
-from pegsynth.errors import ParameterError
+from pegsynth.datasets.invented import (
+    SeekableDraws,
+    at_least_one,
+    codebook,
+    cumulate,
+    values,
+)
 from pegsynth.kernels.arrays import Int64
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.schema.feature import Feature
-from pegsynth.schema.panel import Panel
 
-REGION = ("north", "south", "east", "west")
-TENURE = ("owned", "rented", "social")
-ROOMS = ("1", "2", "3", "4", "5", "6")
-INCOME = ("low", "middle", "high")
-RELATION = ("head", "partner", "child", "other")
-SEX = ("female", "male")
-AGE = ("0-9", "10-19", "20-34", "35-49", "50-64", "65-79", "80+")
-EDUCATION = ("none", "school", "college")
 MOST_MEMBERS = 8
 _PER_MEMBER = ("there", "sex", "age", "education", "education kept")
 _NAMES = (
@@ -62,8 +57,7 @@ def households(count: int, seed: int | None = None) -> tuple[pl.DataFrame, pl.Da
     tuple of polars.DataFrame
         Households, and persons; ``household`` says to which a person belongs.
     """
-    if count < 1:
-        raise ParameterError("count must be a whole number of at least 1")
+    at_least_one(count=count)
     stream = RandomStream(None if seed is None else f"households {seed}")
     chunks = SeekableDraws.chunks(stream, count, _NAMES)
     parts = [_tables(draws, start) for start, draws in chunks]
@@ -73,27 +67,7 @@ def households(count: int, seed: int | None = None) -> tuple[pl.DataFrame, pl.Da
 
 def households_schema() -> Schema:
     """Return the reviewed codebook of both tables."""
-    return Schema(
-        (
-            Feature("household", role="identifier"),
-            Feature("region", categories=REGION, role="quasi-identifier"),
-            Feature("tenure", categories=TENURE),
-            Feature("rooms", kind="ordinal", categories=ROOMS, dtype="int64"),
-            Feature("income", kind="ordinal", categories=INCOME, role="sensitive"),
-            Feature("relation", kind="ordinal", categories=RELATION),
-            Feature("sex", categories=SEX, role="quasi-identifier"),
-            Feature("age", kind="ordinal", categories=AGE, role="quasi-identifier"),
-            Feature("education", kind="ordinal", categories=EDUCATION),
-        ),
-        panel=Panel(
-            "household",
-            "relation",
-            MOST_MEMBERS,
-            ("region", "tenure", "rooms", "income"),
-            tables=("households", "persons"),
-        ),
-        reviewed=True,
-    )
+    return codebook("households")
 
 
 def _tables(draws: SeekableDraws, start: int) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -106,10 +80,7 @@ def _tables(draws: SeekableDraws, start: int) -> tuple[pl.DataFrame, pl.DataFram
     units = pl.DataFrame(
         {
             "household": number,
-            "region": texts(REGION, region),
-            "tenure": texts(TENURE, tenure),
-            "rooms": pl.Series(rooms + 1),
-            "income": texts(INCOME, income),
+            **_columns(region=region, tenure=tenure, rooms=rooms, income=income),
         }
     )
     head_age = draws.category("age 0", _AGE_OF_HEAD)
@@ -153,11 +124,10 @@ def _members(
     age: Int64,
     education: Int64,
 ) -> pl.DataFrame:
-    lines = {
-        "household": number,
-        "relation": texts(RELATION, np.full(len(sex), relation)),
-        "sex": texts(SEX, sex),
-        "age": texts(AGE, age),
-        "education": texts(EDUCATION, education),
-    }
-    return pl.DataFrame(lines).filter(pl.Series(there))
+    relations = np.full(len(sex), relation)
+    told = _columns(relation=relations, sex=sex, age=age, education=education)
+    return pl.DataFrame({"household": number, **told}).filter(pl.Series(there))
+
+
+def _columns(**codes: Int64) -> dict[str, pl.Series]:
+    return {name: values(codebook("households")[name], each) for name, each in codes.items()}

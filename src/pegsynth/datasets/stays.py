@@ -11,30 +11,27 @@ In: a number of people and a seed. Out: a Polars frame that fits `panel_schema`.
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import polars as pl
 
-from pegsynth.datasets.seekable_draws import SeekableDraws, cumulate, texts
-from pegsynth.errors import ParameterError
+from pegsynth.datasets.invented import (
+    SeekableDraws,
+    at_least_one,
+    codebook,
+    cumulate,
+    values,
+)
 from pegsynth.kernels.arrays import Int64
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
-from pegsynth.schema.feature import Feature
-from pegsynth.schema.panel import Panel
 
-SEX = ("female", "male")
-BORN = ("1930s", "1940s", "1950s", "1960s", "1970s", "1980s")
-WARD = ("internal", "surgery", "heart", "maternity", "psychiatry")
-SEVERITY = ("1", "2", "3", "4")
-PAYER = ("public", "private", "self", "none")
-OUTCOME = ("home", "care", "transfer")
 MOST_STAYS = 4
 _FIRST_STAY_WITHIN = 1000
 _ORIGIN = dt.date(1970, 1, 1).toordinal()
 _FIRST, _LAST = dt.date(2019, 1, 1), dt.date(2024, 1, 1)
-_GAPS = (0.0, 30.0, 90.0, 180.0, 365.0, 730.0, 1826.0)
 _PER_STAY = (
     *("ward", "ward kept", "severity", "severity kept", "payer", "payer kept", "outcome"),
     *("again", "wait"),
@@ -79,10 +76,7 @@ def panel(people: int, seed: int | None = None, *, most: int = MOST_STAYS) -> pl
     polars.DataFrame
         The columns of `panel_schema`; rows of a person do not stand together.
     """
-    if people < 1:
-        raise ParameterError("people must be a whole number of at least 1")
-    if most < 1:
-        raise ParameterError("most must be a whole number of at least 1")
+    at_least_one(people=people, most=most)
     names = (*_ONCE, *(f"{name} {stay}" for stay in range(most) for name in _PER_STAY))
     stream = RandomStream(None if seed is None else f"panel {seed}")
     chunks = SeekableDraws.chunks(stream, people, names)
@@ -91,27 +85,8 @@ def panel(people: int, seed: int | None = None, *, most: int = MOST_STAYS) -> pl
 
 def panel_schema(most: int = MOST_STAYS) -> Schema:
     """Return the reviewed codebook of `panel` with so many stays at most."""
-    return Schema(
-        (
-            Feature("patient", role="identifier"),
-            Feature("sex", categories=SEX, role="quasi-identifier"),
-            Feature("born", kind="ordinal", categories=BORN, role="quasi-identifier"),
-            Feature(
-                "admitted",
-                kind="date",
-                edges="quarter",  # type: ignore[arg-type]
-                lowest=_FIRST,  # type: ignore[arg-type]
-                highest=_LAST,  # type: ignore[arg-type]
-                role="quasi-identifier",
-            ),
-            Feature("ward", categories=WARD),
-            Feature("severity", kind="ordinal", categories=SEVERITY, dtype="int64"),
-            Feature("payer", categories=PAYER),
-            Feature("outcome", categories=OUTCOME, role="sensitive"),
-        ),
-        panel=Panel("patient", "admitted", most, ("sex", "born"), _GAPS),
-        reviewed=True,
-    )
+    schema = codebook("stays")
+    return replace(schema, panel=replace(schema.panel, most=most))  # type: ignore[type-var]
 
 
 def _stays(draws: SeekableDraws, start: int, most: int) -> pl.DataFrame:
@@ -128,23 +103,21 @@ def _stays(draws: SeekableDraws, start: int, most: int) -> pl.DataFrame:
     parts = []
     for stay in range(most):
         kept = partial(_kept, draws, stay)
-        drawn = draws.category(f"ward {stay}", _WARD_BY_SEX_AND_AGE, sex * len(BORN) + born)
+        drawn = draws.category(
+            f"ward {stay}", _WARD_BY_SEX_AND_AGE, sex * len(_PAYER_BY_AGE) + born
+        )
         ward = kept("ward", _STAYS_IN_WARD, ward, drawn)
         drawn = draws.category(f"severity {stay}", _SEVERITY_BY_WARD, ward)
         severity = kept("severity", _STAYS_AS_SEVERE, severity, drawn)
         drawn = draws.category(f"payer {stay}", _PAYER_BY_AGE, born)
         payer = kept("payer", _STAYS_WITH_PAYER, payer, drawn)
         outcome = draws.category(f"outcome {stay}", _OUTCOME_BY_SEVERITY, severity)
-        stays = {
-            "patient": pl.Series(np.arange(start, start + people)),
-            "sex": texts(SEX, sex),
-            "born": texts(BORN, born),
-            "admitted": pl.Series(days + _FIRST.toordinal() - _ORIGIN).cast(pl.Int32).cast(pl.Date),
-            "ward": texts(WARD, ward),
-            "severity": pl.Series(severity + 1),
-            "payer": texts(PAYER, payer),
-            "outcome": texts(OUTCOME, outcome),
-        }
+        codes = {"sex": sex, "born": born, "ward": ward, "severity": severity}
+        codes |= {"payer": payer, "outcome": outcome}
+        told = {name: values(codebook("stays")[name], each) for name, each in codes.items()}
+        told["admitted"] = pl.Series(days + _FIRST.toordinal() - _ORIGIN).cast(pl.Date)
+        told["patient"] = pl.Series(np.arange(start, start + people))
+        stays = {column.name: told[column.name] for column in codebook("stays").columns}
         parts.append(pl.DataFrame(stays).filter(pl.Series(there)))
         there = there & draws.chance(f"again {stay}", again_by_severity[severity])
         wait = -np.log1p(-draws.uniform(f"wait {stay}")) * gap_by_severity[severity]

@@ -18,7 +18,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import polars as pl
 
@@ -31,10 +31,10 @@ from pegsynth.schema.binning import (
     round_edges,
     within_type,
 )
+from pegsynth.schema.date_text import Guess, guess_of_type
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.guesses import Guess, guess_of_type, in_order
 from pegsynth.schema.keys import PRIVATE
 from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
 from pegsynth.schema.number_text import NumberText
@@ -45,11 +45,11 @@ from pegsynth.schema.tally import (
     FILE_MISSING,
     MAX_SKETCH,
     MAX_TEXTS,
-    TEXTS,
     TYPED_MISSING,
     ColumnTally,
     QuantileSketch,
 )
+from pegsynth.schema.words import in_order, named, names_codes
 from pegsynth.tables.caller_frames import frame_kind, object_texts
 from pegsynth.tables.dialect_guess import check_known, recognised
 from pegsynth.tables.file_sets import DATABASES, find_files, scheme_of
@@ -78,8 +78,17 @@ _TRUTH = ("false", "true")
 _RESERVED = (MISSING_LABEL, UNKNOWN_LABEL)
 
 
+LOOKED_AT = 200_000
+MOST_CELLS = 1 << 23
+
+
 @dataclass(frozen=True)
 class _Options:
+    """How many rows a listed value has at least, the most bins, and how they are made.
+
+    `stated_count` and `stated_bins` are None where nobody stated them.
+    """
+
     stated_count: int | None
     stated_bins: int | None
     binning: Binning
@@ -98,17 +107,14 @@ class _Options:
 
     @property
     def min_count(self) -> int:
-        """The fewest rows of a value that is listed."""
         return FEW_PEOPLE if self.stated_count is None else self.stated_count
 
     @property
     def bins(self) -> int:
-        """The most bins of a numeric feature."""
         return USUAL_BINS if self.stated_bins is None else self.stated_bins
 
 
-@dataclass(frozen=True)
-class _Declared:
+class _Declared(NamedTuple):
     """Categories that a column's own type lists."""
 
     categories: tuple[str, ...]
@@ -139,11 +145,10 @@ def draft(
         The table cannot be read or is empty.
     """
     options = _Options(min_count, bins, binning)
-    look = suggest.Look()
     with opened(data, dialect=table_dialect(data, dialect or Dialect())) as table:
         if unit is not None and unit not in table.columns:
             raise SchemaError(f"{table.source}: there is no column {unit!r} to be the unit")
-        tallies, types = _tally(table, options, look)
+        tallies, types, first = _tally(table, options)
     declared = _declared_categories(data, types)
     dtypes = declared_types(table)
     columns = tuple(
@@ -157,7 +162,7 @@ def draft(
             f"{table.source}: every column looks like an identifier and would be dropped; group "
             "their values into fewer categories, or write the schema by hand"
         )
-    columns = suggest.with_notes(columns, look)
+    columns = suggest.with_notes(columns, first)
     return Schema(columns, unit=unit, dialect=stated_dialect(table))
 
 
@@ -187,8 +192,9 @@ def stated_dialect(table: TableReader) -> Dialect:
 
 
 def _tally(
-    table: TableReader, options: _Options, look: suggest.Look
-) -> tuple[dict[str, ColumnTally], dict[str, pl.DataType]]:
+    table: TableReader, options: _Options
+) -> tuple[dict[str, ColumnTally], dict[str, pl.DataType], list[pl.DataFrame]]:
+    """Read a table once: tallies and types of its columns, and its first rows."""
     # How full a bin is need not be known as exactly as where an edge lies.
     points = MAX_SKETCH if options.binning == "quantile" else _SHARE_SKETCH
     written = NumberText(table.dialect)
@@ -197,12 +203,16 @@ def _tally(
         for name in table.columns
     }
     types: dict[str, pl.DataType] = {}
+    first: list[pl.DataFrame] = []
+    wanted = min(LOOKED_AT, MOST_CELLS // max(len(table.columns), 1))
     for batch in table.batches():
         types.update(batch.schema)
-        look.add(batch)
+        if wanted > 0:
+            first.append(batch.head(wanted))
+            wanted -= first[-1].height
         for name, tally in tallies.items():
             tally.add(batch[name])
-    return tallies, types
+    return tallies, types, first
 
 
 def _declared_categories(data: Any, types: Mapping[str, pl.DataType]) -> dict[str, _Declared]:
@@ -210,24 +220,17 @@ def _declared_categories(data: Any, types: Mapping[str, pl.DataType]) -> dict[st
 
     Those of a pandas frame are asked for here: on the way through Arrow they are lost.
     """
-    declared = {
-        str(name): _Declared(
-            _category_texts(object_texts(dtype.categories.astype(object), str(name))),
-            bool(dtype.ordered),
-        )
-        for name, dtype in (data.dtypes.items() if frame_kind(data) == "pandas" else ())
-        if hasattr(dtype, "categories") and hasattr(dtype, "ordered")
-    }
+    declared = {}
+    for name, dtype in data.dtypes.items() if frame_kind(data) == "pandas" else ():
+        if hasattr(dtype, "categories") and hasattr(dtype, "ordered"):
+            texts = object_texts(dtype.categories.astype(object), str(name))
+            declared[str(name)] = _Declared(tuple(filter(None, texts)), bool(dtype.ordered))
     for name, dtype in types.items():
         if isinstance(dtype, pl.Enum):
-            declared[name] = _Declared(_category_texts(dtype.categories), True)
+            declared[name] = _Declared(tuple(filter(None, dtype.categories)), True)
         elif dtype.is_temporal():
             declared.pop(name, None)
     return declared
-
-
-def _category_texts(texts: pl.Series) -> tuple[str, ...]:
-    return tuple(text for text in texts if text)
 
 
 def declared_types(table: TableReader) -> dict[str, str]:
@@ -239,9 +242,8 @@ def declared_types(table: TableReader) -> dict[str, str]:
 
 def _dtype_name(dtype: object) -> str:
     text = str(getattr(dtype, "value_type", dtype))
-    if text in {"string", "large_string", "string_view"}:
-        return "dictionary" if hasattr(dtype, "value_type") else "string"
-    return text
+    text = "string" if text in {"large_string", "string_view"} else text
+    return "dictionary" if text == "string" and hasattr(dtype, "value_type") else text
 
 
 def unit_column(name: str) -> Feature:
@@ -260,7 +262,7 @@ def _feature(
     if declared is None and (why := _key(tally)):
         return Feature(tally.name, role="identifier", notes=(why,))
     if declared is None and tally.numeric:
-        return _numbers(tally, dtype or ("int64" if _whole(tally) else "double"), options)
+        return _numbers(tally, dtype or ("int64" if tally.integers else "double"), options)
     common, others = _common(tally, declared, options)
     known = None if declared else in_order(common)
     ordered = declared.ordered if declared else known is not None
@@ -272,20 +274,15 @@ def _numbers(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
     if tally.texts is None or tally.marked:
         return _binned(tally, dtype, options)
     common, others = _common(tally, None, options)
-    codes = suggest.names_codes(tally.name) or suggest.names_identifiers(tally.name)
-    if _whole(tally) and codes:
+    if tally.integers and (names_codes(tally.name) or named(tally.name, "identifiers")):
         return _listed(tally, common, others, dtype=dtype)
     # A number that few people have is measured with its neighbours: it is not listed, nor does it
-    # become "(other)", which is no number.
-    if others or not _few(common):
+    # become "(other)", which is no number. Listed ones are written plainly, each in one way.
+    plain = all(_PLAIN_NUMBER.fullmatch(text) for text in common)
+    few = plain and len({float(text) for text in common}) == len(common) <= FEW_VALUES
+    if others or not few:
         return _binned(tally, dtype, options)
     return _listed(tally, common, dtype=dtype, ordered=True)
-
-
-def _few(numbers: tuple[str, ...]) -> bool:
-    """Whether numbers are few enough to be listed, and each is written plainly, in one way."""
-    plain = all(_PLAIN_NUMBER.fullmatch(text) for text in numbers)
-    return plain and len({float(text) for text in numbers}) == len(numbers) <= FEW_VALUES
 
 
 def _key(tally: ColumnTally) -> str:
@@ -295,37 +292,27 @@ def _key(tally: ColumnTally) -> str:
         return _DROPPED
     if tally.rows <= FEW_ROWS or tally.distinct <= FEW_VALUES:
         return ""
-    if texts and suggest.names_personal_texts(tally.name):
+    if texts and named(tally.name, "personal_texts"):
         return "by its name it holds names or addresses; dropped"
-    whole = _whole(tally) and not tally.marked
-    if whole and _numbers_rows(tally):
-        return "numbers the rows; dropped"
-    person = suggest.names_people(tally.name)
-    named = (texts or whole) and (person or suggest.names_identifiers(tally.name))
+    whole = tally.integers and not tally.marked
+    if whole and tally.lowest in (0, 1) and tally.highest is not None:
+        counted = tally.highest - tally.lowest + 1 == tally.rows
+        # Of many values only about how many there are is known.
+        if counted and tally.distinct > NEARLY_ALL * tally.rows:
+            return "numbers the rows; dropped"
+    person = named(tally.name, "people")
     most = MOST_ROWS_OF_A_PERSON if person else MOST_ROWS_EACH
-    if named and tally.rows <= most * tally.distinct:
+    key = (texts or whole) and (person or named(tally.name, "identifiers"))
+    if key and tally.rows <= most * tally.distinct:
         return "by its name and its values it tells rows or people apart; dropped"
     return ""
-
-
-def _numbers_rows(tally: ColumnTally) -> bool:
-    """Whether a column counts its rows; of many values only about how many there are is known."""
-    if tally.lowest not in (0, 1) or tally.highest is None:
-        return False
-    counted = tally.highest - tally.lowest + 1 == tally.rows
-    return counted and tally.distinct > NEARLY_ALL * tally.rows
-
-
-def _whole(tally: ColumnTally) -> bool:
-    """Whether all are whole numbers; "1.0" is one, as integers with gaps are often written."""
-    return tally.whole or tally.whole_decimals
 
 
 def _common(
     tally: ColumnTally, declared: _Declared | None, options: _Options
 ) -> tuple[tuple[str, ...], bool]:
     """List the categories with enough rows, in order, and say whether any were left out."""
-    texts = pl.DataFrame(schema=TEXTS) if tally.texts is None else tally.texts
+    texts = tally.counts
     if tally.whole_decimals and not tally.whole:
         plain = pl.col("value").str.replace(r"\.0+$", "")
         texts = texts.group_by(plain).agg(pl.col("count").sum())
@@ -370,7 +357,7 @@ def _binned(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
         return _drafted(
             tally, dtype, alike, kind="numeric", edges=PRIVATE, bins=bins, decimals=decimals
         )
-    low, high, whole = tally.lowest or 0.0, tally.highest or 0.0, _whole(tally)
+    low, high, whole = tally.lowest or 0.0, tally.highest or 0.0, tally.integers
     if options.binning == "quantile":
         inner = tally.sketch.quantiles(options.bins) if tally.sketch else ()
         edges = within_type(quantile_edges(low, inner, high, whole=whole), dtype)
@@ -397,15 +384,14 @@ def _on_values(tally: ColumnTally, listed: frozenset[str]) -> tuple[str, ...]:
     """Return notes on the listed values of a column; no others are named."""
     if tally.rows and not listed:
         return ('no value is in enough rows, so that all are "(other)"; group them, or drop it',)
-    texts = () if tally.texts is None else tally.texts.iter_rows()
-    counts = {text: count for text, count in texts if text in listed}
+    counts = {text: n for text, n in tally.counts.iter_rows() if text in listed}
     many = tally.rows > FEW_ROWS
     return (*suggest.missing_note(counts), *(suggest.rare_note(counts) if many else ()))
 
 
 def _like_an_identifier(tally: ColumnTally) -> tuple[str, ...]:
     """Note that most texts of a column, or nearly all its whole numbers, are different."""
-    if tally.rows <= FEW_ROWS or (tally.numeric and not _whole(tally)):
+    if tally.rows <= FEW_ROWS or (tally.numeric and not tally.integers):
         return ()
     if tally.distinct <= (NEARLY_ALL if tally.numeric else LIKE_AN_IDENTIFIER) * tally.rows:
         return ()
@@ -419,12 +405,11 @@ def _like_an_identifier(tally: ColumnTally) -> tuple[str, ...]:
 
 def _crowded(tally: ColumnTally, edges: tuple[float, ...]) -> tuple[str, ...]:
     """Note that one of several bins holds nearly all values."""
-    if tally.sketch is None or len(edges) == 2:
+    weights = tally.sketch.weights(edges) if tally.sketch else []
+    if len(weights) < 2 or max(weights) <= CROWDED * sum(weights):
         return ()
-    share = tally.sketch.largest_share(edges)
-    if share <= CROWDED:
-        return ()
-    return (f"{math.floor(100 * share)} % of the values lie in one bin; set edges by hand",)
+    share = math.floor(100 * max(weights) / sum(weights))
+    return (f"{share} % of the values lie in one bin; set edges by hand",)
 
 
 def _missing(tally: ColumnTally, *, always: bool = False) -> tuple[str, ...]:

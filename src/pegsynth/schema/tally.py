@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from pegsynth.schema.date_text import DateGuess
 from pegsynth.schema.dtypes import as_text
-from pegsynth.schema.guesses import DateGuess
 from pegsynth.schema.number_text import PROTECTED, NumberText
 
 TEXTS = pl.Schema({"value": pl.String, "count": pl.UInt64})
@@ -64,11 +64,6 @@ class QuantileSketch:
         points = pl.concat([points.gather_every(group, group - 1), last])
         before = pl.col("rank").shift(1, fill_value=0)
         self._points = points.select(value, (pl.col("rank") - before).alias("count"))
-
-    def largest_share(self, edges: Sequence[float]) -> float:
-        """Find the share of the weight in the fullest bin; what lies beyond is in the end bins."""
-        sums = self.weights(edges)
-        return max(sums) / sum(sums) if self._points is not None else 0.0
 
     def weights(self, edges: Sequence[float]) -> list[int]:
         """Add up the weight of every bin; what lies beyond is in the end bins."""
@@ -158,6 +153,16 @@ class ColumnTally:
         return self.most_decimals if self.most_decimals <= MOST_SUGGESTED else None
 
     @property
+    def integers(self) -> bool:
+        """Whether all are whole numbers; "1.0" is one, as integers with gaps are often written."""
+        return self.whole or self.whole_decimals
+
+    @property
+    def counts(self) -> pl.DataFrame:
+        """Its values and how many rows each has; nothing if they are too many to list."""
+        return pl.DataFrame(schema=TEXTS) if self.texts is None else self.texts
+
+    @property
     def given_up(self) -> bool:
         """Whether it holds too many texts to list, so that nothing more need be known."""
         return self.texts is None and not self.numeric and not self.dates.open
@@ -206,7 +211,8 @@ class ColumnTally:
         if not self.typed:
             texts = texts.str.replace(PROTECTED, "$1")
         batch = pl.DataFrame({"value": texts, "count": counts.cast(pl.UInt64)})
-        merged = _merged(self.texts, batch)
+        both = pl.concat([self.counts, batch])
+        merged = both.group_by("value").agg(pl.col("count").sum())
         self.texts = merged if merged.height <= MAX_TEXTS else None
 
     def _add_numbers(self, values: pl.Series, counts: pl.Series) -> None:
@@ -271,9 +277,3 @@ def _all_whole(values: pl.Series) -> bool:
     numbers = values.cast(pl.Float64)
     # Larger floats no longer tell neighbouring integers apart, and their text has an exponent.
     return bool(((numbers == numbers.round(0)) & (numbers.abs() < 1e15)).all())
-
-
-def _merged(first: pl.DataFrame | None, second: pl.DataFrame) -> pl.DataFrame:
-    if first is None:
-        return second
-    return pl.concat([first, second]).group_by("value").agg(pl.col("count").sum())

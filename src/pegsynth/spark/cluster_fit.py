@@ -1,11 +1,10 @@
-"""How often every value occurs that may become a category, counted where the rows are (R29).
+"""`pegsynth.spark.fit`: a model from a DataFrame that never leaves its cluster.
 
-Each task counts the texts of its rows; Spark adds them up and puts them in order; sums come to the
-driver a part at a time, in text order, so that neither holds all of them. Rows of units are
-bounded first (R12), and every attempt of a task keeps the same ones: texts of one unit go to many
-tasks, so that a task which is run again must not choose anew.
-
-`pegsynth.spark.fit`: a model from a DataFrame that never leaves its cluster.
+Values that may become categories are counted where the rows are (R29): each task counts the texts
+of its rows; Spark adds them up and puts them in order; sums come to the driver a part at a time, in
+text order, so that neither holds all of them. Rows of units are bounded first (R12), and every
+attempt of a task keeps the same ones: texts of one unit go to many tasks, so that a task which is
+run again must not choose anew.
 """
 
 from __future__ import annotations
@@ -74,51 +73,79 @@ def candidate_parts(
     features = tuple(schema[name] for name in private_names(schema))
     settings = arrow_batches.batch_settings(len(features) + 1)
     with configured(spark, settings), plain_errors("counting the values"):
-        counted = _counted(frame, schema, features, words, most_tasks(spark))
-        cells = counted.toLocalIterator()
-        yield from _parts((bytes(row[0]) for row in cells), features, most_bytes)
+        counted = counted_texts(frame, schema, features, words)
+        cells = (bytes(row[0]) for row in counted.toLocalIterator())
+        yield from _parts(cells, features, most_bytes)
 
 
-def _counted(
-    frame: DataFrame,
-    schema: Schema,
-    features: Sequence[Feature],
-    words: UnitWords | None,
-    tasks: int,
+def counted_texts(
+    frame: DataFrame, schema: Schema, features: Sequence[Feature], words: UnitWords | None
 ) -> DataFrame:
     """Return packed counts of texts, in order of features and texts."""
     from pyspark.sql import functions
 
-    names = tuple(feature.name for feature in features)
-    if schema.unit is None:
-        chosen = arrow_batches.selected(frame, names).coalesce(tasks)
-        counts = mapped(chosen, CountTexts(features), _COUNTED)
-    elif words is None:
+    names, columns = tuple(feature.name for feature in features), _columns(features)
+    if schema.unit is not None and words is None:
         raise ParameterError("rows of units are bounded by words; none were given")
+    tasks = most_tasks(frame.sparkSession)
+    if schema.unit is None or words is None:
+        rows = arrow_batches.selected(frame, names).coalesce(tasks)
+        count = CountTexts(features)
     else:
         chosen = arrow_batches.selected(frame, (schema.unit, *names))
-        columns = "".join(f", {name} string" for name in _columns(features))
-        named = mapped(chosen, UnitTexts(features, words), f"unit string, word bigint{columns}")
-        gathered = named.repartition(tasks, _UNIT)
-        counts = mapped(gathered, BoundTexts(features, schema.rows_per_unit), _COUNTED)
-    whole = counts.groupBy(_FEATURE, _VALUE).agg(functions.sum(_COUNT).alias(_COUNT))
+        types = "".join(f", {name} string" for name in columns)
+        named = mapped(chosen, UnitTexts(features, words), f"unit string, word bigint{types}")
+        rows = named.repartition(tasks, _UNIT)
+        count = CountTexts(features, schema.rows_per_unit)
+    counts = mapped(rows, count, _COUNTED)
     order = (_FEATURE, _VALUE)
+    whole = counts.groupBy(*order).agg(functions.sum(_COUNT).alias(_COUNT))
     ordered = whole.repartitionByRange(tasks, *order).sortWithinPartitions(*order)
     return mapped(ordered, pack, _PACKED)
 
 
 @dataclass(frozen=True)
 class CountTexts:
-    """Counts the texts of a partition, in bounded memory: a text may come several times."""
+    """Counts the texts of a partition, in bounded memory: a text may come several times.
+
+    Parameters
+    ----------
+    rows_per_unit
+        Where `UnitTexts` come in: of every unit the rows with the smallest words count, at most so
+        many. None where values come in, all of which count.
+    """
 
     features: Sequence[Feature]
+    rows_per_unit: int | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield texts with their counts."""
+        names = _columns(self.features)
         with plain_values():
-            names = _columns(self.features)
-            tables = (arrow_batches.values(batch, names) for batch in batches)
-            yield from _counted_texts((_texts(each, self.features) for each in tables), names)
+            if self.rows_per_unit is None:
+                tables = (arrow_batches.values(batch, names) for batch in batches)
+                texts = (_texts(each, self.features) for each in tables)
+            else:
+                rows = (arrow_batches.values(batch, (_UNIT, _WORD, *names)) for batch in batches)
+                kept = bounded(rows, self.rows_per_unit, then=names)
+                texts = (each for each in [kept] if each.height)
+            held: list[pl.DataFrame] = []
+            for frame in texts:
+                for number, name in enumerate(names):
+                    values = frame.get_column(name).drop_nulls().alias(_VALUE)
+                    number_of = pl.lit(number, pl.Int32).alias(_FEATURE)
+                    count = pl.col(_COUNT).cast(pl.Int64)
+                    held.append(values.value_counts(name=_COUNT).select(number_of, _VALUE, count))
+                if sum(each.height for each in held) > _MOST_HELD:
+                    held = [_summed(held)]
+                    if held[0].height > _MOST_HELD // 2:
+                        yield from arrow_batches.spark_batches(held.pop())
+            if held:
+                yield from arrow_batches.spark_batches(_summed(held))
+
+
+def _summed(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    return pl.concat(parts).group_by(_FEATURE, _VALUE).agg(pl.col(_COUNT).sum())
 
 
 @dataclass(frozen=True)
@@ -132,37 +159,21 @@ class UnitTexts:
         """Yield rows to be gathered by unit."""
         import pyarrow as pa
 
+        names = (_UNIT, *_columns(self.features))
+
+        def rows() -> Iterator[pl.DataFrame]:
+            for batch in batches:
+                values = arrow_batches.values(batch, names)
+                units = unit_text(values.get_column(_UNIT)).alias(_UNIT)
+                yield _texts(values, self.features).insert_column(0, units)
+
         with plain_values():
-            rows = (self._rows(batch) for batch in batches)
-            for frame, words in self.words.steady(rows):
-                found = {
-                    name: frame.get_column(name).to_arrow().cast(pa.string())
-                    for name in frame.columns
+            for frame, words in self.words.steady(rows()):
+                texts = {
+                    name: frame.get_column(name).to_arrow().cast(pa.string()) for name in names
                 }
-                yield arrow_batches.record_batch(
-                    unit=found.pop(_UNIT), word=pa.array(words), **found
-                )
-
-    def _rows(self, batch: pa.RecordBatch) -> pl.DataFrame:
-        values = arrow_batches.values(batch, (_UNIT, *_columns(self.features)))
-        units = unit_text(values.get_column(_UNIT)).alias(_UNIT)
-        return _texts(values, self.features).insert_column(0, units)
-
-
-@dataclass(frozen=True)
-class BoundTexts:
-    """Keeps the rows of every unit that have the smallest words, at most k, and counts texts."""
-
-    features: Sequence[Feature]
-    rows_per_unit: int
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield texts with their counts."""
-        names = _columns(self.features)
-        rows = (arrow_batches.values(batch, (_UNIT, _WORD, *names)) for batch in batches)
-        kept = bounded(rows, self.rows_per_unit, then=names)
-        if kept.height:
-            yield from _counted_texts([kept], names)
+                unit = texts.pop(_UNIT)
+                yield arrow_batches.record_batch(unit=unit, word=pa.array(words), **texts)
 
 
 def pack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -184,23 +195,23 @@ def _parts(cells: Iterable[bytes], features: Sequence[Feature], most_bytes: int)
 
     most = max(1, most_bytes // max(1, len(features)))
     held: list[pl.DataFrame] = []
+
+    def part() -> Part:
+        whole = pl.concat(held)
+        held.clear()
+        name = features[whole[0, _FEATURE]].name
+        return Part(name, whole.get_column(_VALUE), whole.get_column(_COUNT).to_numpy())
+
     for cell in cells:
         with pa.ipc.open_stream(cell) as reader:
             counted = arrow_batches.values(reader.read_all(), (_FEATURE, _VALUE, _COUNT))
         for piece in counted.partition_by(_FEATURE, maintain_order=True):
             size = sum(each.estimated_size() for each in held)
             if held and (held[0][0, _FEATURE] != piece[0, _FEATURE] or size > most):
-                yield _part(held, features)
-                held = []
+                yield part()
             held.append(piece)
     if held:
-        yield _part(held, features)
-
-
-def _part(held: Sequence[pl.DataFrame], features: Sequence[Feature]) -> Part:
-    whole = pl.concat(held)
-    name = features[whole[0, _FEATURE]].name
-    return Part(name, whole.get_column(_VALUE), whole.get_column(_COUNT).to_numpy())
+        yield part()
 
 
 def _columns(features: Sequence[Feature]) -> tuple[str, ...]:
@@ -215,32 +226,6 @@ def _texts(values: pl.DataFrame, features: Sequence[Feature]) -> pl.DataFrame:
             for name, feature in zip(_columns(features), features, strict=True)
         ]
     )
-
-
-def _counted_texts(
-    frames: Iterable[pl.DataFrame], names: Sequence[str]
-) -> Iterator[pa.RecordBatch]:
-    """Yield texts with their counts; what is held is bounded, so a text may come again."""
-    held: list[pl.DataFrame] = []
-    size = 0
-    for frame in frames:
-        for number, name in enumerate(names):
-            values = frame.get_column(name).drop_nulls().alias(_VALUE)
-            counted = values.value_counts(name=_COUNT)
-            number_of = pl.lit(number, pl.Int32).alias(_FEATURE)
-            held.append(counted.select(number_of, _VALUE, pl.col(_COUNT).cast(pl.Int64)))
-            size += counted.height
-        if size > _MOST_HELD:
-            held = [_summed(held)]
-            if held[0].height > _MOST_HELD // 2:
-                yield from arrow_batches.spark_batches(held.pop())
-            size = sum(each.height for each in held)
-    if held:
-        yield from arrow_batches.spark_batches(_summed(held))
-
-
-def _summed(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    return pl.concat(parts).group_by(_FEATURE, _VALUE).agg(pl.col(_COUNT).sum())
 
 
 @python_names()
@@ -312,7 +297,17 @@ def count_model(
     words = UnitWords.of(df, stream) if schema.unit is not None else None
     shapes: Mapping[str, Any] = {}
     if wants_codec(schema):
-        counted = partial(_codec_counts, df, schema, words, source=source)
+
+        def counted() -> CodecCounts:
+            """Count numbers on public grids where the rows are; texts when they are asked for."""
+            grids: Mapping[str, Int64] = {}
+            if wants_grids(schema):
+                grid = grid_schema(schema)
+                with ClusterCounts(df, grid, words, source=source) as counts:
+                    grids = counts.totals(partial(GridCounter, grid)).counts()
+            texts = candidate_parts(df, schema, words) if private_names(schema) else ()
+            return CodecCounts(grids, texts)
+
         settled, codec, paid = pay_for_codec(settled, counted, stream)
         schema, shapes, ledger = settled.schema, codec.shapes, ledger.add(*paid)
         if words is not None:
@@ -322,21 +317,6 @@ def count_model(
         model = fit_counted(counts, settled, stream, ledger)
     columns = () if folder else tuple(df.columns)
     return replace(model, columns=columns, dtypes=types, shapes=shapes)
-
-
-def _codec_counts(
-    df: DataFrame, schema: Schema, words: UnitWords | None, *, source: str
-) -> CodecCounts:
-    """Count numbers on their public grids where the rows are; texts when they are asked for."""
-    grids: Mapping[str, Int64] = {}
-    if wants_grids(schema):
-        grid = grid_schema(schema)
-        with ClusterCounts(df, grid, words, source=source) as counts:
-            counter: GridCounter = counts.totals(partial(GridCounter, grid))
-        grids = counter.counts()
-    if not private_names(schema):
-        return CodecCounts(grids)
-    return CodecCounts(grids, candidate_parts(df, schema, words))
 
 
 def check_method(method: AnyMethod) -> None:

@@ -1,13 +1,12 @@
-"""The random word of every row of a table that lies in partitions (R12).
-
-Of every unit the rows with the smallest words are kept. With a seed a row has the word that the
-local engine gives it, by its number in the table.
-
-From a DataFrame to code matrices on the workers, every unit's rows bounded (R12).
+"""From a DataFrame to packed codes on the workers, every unit's rows bounded (R12).
 
 A partition of values becomes cells of packed codes, and one last cell that says what was
 seen: rows, rows without a unit, values that have no code. Nothing of it comes to the
 driver but sums.
+
+Where the schema names a unit, every row goes with a random word to the task of its unit, and of
+every unit the rows with the smallest words are kept. With a seed a row has the word that the
+local engine gives it, by its number in the table.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,7 +67,14 @@ class UnitWords:
         number = stream.substreams(1)
         if not stream.seeded:
             return cls(number, salt=int(stream.substream().take(1)[0]))
-        return cls(number, stream.shared_key, _first_rows(frame))
+        one = arrow_batches.selected(frame, frame.columns[:1])
+        with plain_errors("numbering the rows"):
+            counted = mapped(one, count_rows, "partition int, rows bigint").collect()
+        first, rows = {}, 0
+        for partition, count in sorted((row["partition"], row["rows"]) for row in counted):
+            first[partition] = rows
+            rows += count
+        return cls(number, stream.shared_key, first)
 
     def of_partition(self) -> Words:
         """Return the words of the partition that this worker is busy with."""
@@ -95,29 +102,14 @@ def signed(words: NDArray[np.uint64]) -> Int64:
     return numbers
 
 
-def _first_rows(frame: DataFrame) -> dict[int, int]:
-    """Return the number of the first row of every partition."""
-    one = arrow_batches.selected(frame, frame.columns[:1])
-    with plain_errors("numbering the rows"):
-        counted = mapped(one, CountRows(), "partition int, rows bigint").collect()
-    first, rows = {}, 0
-    for partition, count in sorted((row["partition"], row["rows"]) for row in counted):
-        first[partition] = rows
-        rows += count
-    return first
+def count_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the number of a partition and of its rows."""
+    import pyarrow as pa
 
-
-class CountRows:
-    """Counts the rows of a partition."""
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the partition and its rows."""
-        import pyarrow as pa
-
-        rows = sum(batch.num_rows for batch in batches)
-        yield arrow_batches.record_batch(
-            partition=pa.array([partition_number()], pa.int32()), rows=pa.array([rows], pa.int64())
-        )
+    rows = sum(batch.num_rows for batch in batches)
+    yield arrow_batches.record_batch(
+        partition=pa.array([partition_number()], pa.int32()), rows=pa.array([rows], pa.int64())
+    )
 
 
 def partition_number() -> int:
@@ -155,6 +147,16 @@ class RowsSeen:
         digest = np.array([self.digest], dtype=np.uint64).view(np.int64)
         return np.concatenate([[self.rows, self.blank], digest, self.faults.ravel()])
 
+    def cells(self, *columns: str) -> Iterator[pa.RecordBatch]:
+        """Yield what was seen as the last row of a partition, whose other columns are empty."""
+        import pyarrow as pa
+
+        types = {"unit": pa.string(), "word": pa.int64(), "codes": pa.binary()}
+        if self.rows:
+            seen = pa.array([self.array().tobytes()], pa.binary())
+            empty = {name: pa.nulls(1, types[name]) for name in columns}
+            yield arrow_batches.record_batch(**empty, seen=seen)
+
     def absorb(self, array: Int64) -> None:
         """Add what was seen elsewhere."""
         self.rows += int(array[0])
@@ -189,19 +191,14 @@ class CodeSource:
 
     def mapped(self, task: arrow_batches.Task, schema: str) -> DataFrame:
         """Let one worker process make the codes and work on them."""
-        return mapped(self.frame, Chained(self.task, task), schema)
+        return mapped(self.frame, partial(_one_after, self.task, task), schema)
 
 
-@dataclass(frozen=True)
-class Chained:
-    """One task after the other, without a way through Spark in between."""
-
-    first: arrow_batches.Task
-    second: arrow_batches.Task
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Do both."""
-        return self.second(self.first(batches))
+def _one_after(
+    first: arrow_batches.Task, second: arrow_batches.Task, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Do one task after the other, without a way through Spark in between."""
+    return second(first(batches))
 
 
 def code_source(
@@ -253,8 +250,7 @@ def encoded(tables: Iterable[pl.DataFrame], encoder: Encoder) -> Iterator[pa.Rec
             seen.look_at(codes)
             yield from packed(codes)
     seen.faults += encoder.faults
-    if seen.rows:
-        yield _last(seen)
+    yield from seen.cells("codes")
 
 
 @dataclass(frozen=True)
@@ -295,13 +291,7 @@ class EncodeUnits:
                     seen=pa.nulls(len(units), pa.binary()),
                 )
         seen.faults += encoder.faults
-        if seen.rows:
-            yield arrow_batches.record_batch(
-                unit=pa.nulls(1, pa.string()),
-                word=pa.array([0], pa.int64()),
-                codes=pa.nulls(1, pa.binary()),
-                seen=pa.array([seen.array().tobytes()], pa.binary()),
-            )
+        yield from seen.cells("unit", "word", "codes")
 
 
 @dataclass(frozen=True)
@@ -327,8 +317,7 @@ class BoundUnits:
             yield from packed(
                 arrow_batches.matrix_of(cells, len(self.schema.names), self.schema.code_dtype)
             )
-        if seen.rows:
-            yield _last(seen)
+        yield from seen.cells("codes")
 
 
 def bounded(
@@ -393,10 +382,3 @@ def plain_values() -> Iterator[None]:
 def encoder_of(schema: Schema) -> Encoder:
     """Return what turns the values of a partition into codes."""
     return Encoder(schema, source="the DataFrame", columns=schema.names, need_unit=False)
-
-
-def _last(seen: RowsSeen) -> pa.RecordBatch:
-    import pyarrow as pa
-
-    cell = pa.array([seen.array().tobytes()], pa.binary())
-    return arrow_batches.record_batch(codes=pa.nulls(1, pa.binary()), seen=cell)

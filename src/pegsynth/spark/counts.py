@@ -7,18 +7,21 @@ left; that alone comes to the driver.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, Self, TypeVar
 
 import numpy as np
 
 from pegsynth.codec.codec import Encoder
 from pegsynth.codec.pair_counts import PairCounter, PairCounts
 from pegsynth.errors import EngineError
-from pegsynth.kernels.arrays import Codes, Int64
+from pegsynth.kernels.arrays import Int64
+from pegsynth.methods.checkpoint import Counter
 from pegsynth.methods.counting import one_row_in
 from pegsynth.methods.gibbs.block_fitting import hash_spec, one_way_counts
 from pegsynth.methods.gibbs.blocks import BlockCounter, Blocks
@@ -41,34 +44,18 @@ if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
 
-Arrays = Mapping[str, Int64]
-
 FAN_IN = 16
 TASKS_PER_CORE = 2
 _PIECES = "child int, name string, piece int, pieces int, cells binary"
 _SEEN = "seen"
+_LOT = itemgetter(1)
 
 
-class Counter(Protocol):
-    """What counts batches and can take in counts of other rows."""
-
-    def add(self, batch: Codes) -> None:
-        """Count one batch."""
-
-    def arrays(self) -> Arrays:
-        """Return the counts so far."""
-
-    def absorb(self, arrays: Arrays) -> None:
-        """Add counts of other rows."""
-
-    def __enter__(self) -> Self:
-        """Start."""
-
-    def __exit__(self, *error: object) -> None:
-        """Stop."""
+class ClusterCounter(Counter, AbstractContextManager[Any], Protocol):
+    """A counter of the local engine; its arrays move between the workers."""
 
 
-NewCounter = Callable[[], Any]
+Counting = TypeVar("Counting", bound=ClusterCounter)
 
 
 class ClusterCounts:
@@ -112,13 +99,11 @@ class ClusterCounts:
             with plain_errors("counting the rows"):
                 rows = self._frame.count()
         every = one_row_in(rows, order_rows)
-        counter: PairCounter
         with self.totals(partial(PairCounter, category_counts, every=every)) as counter:
             return counter.counts()
 
     def blocks(self, spec: HashSpec, *, drawn_heads: bool) -> Blocks:
         """Count blocks in one pass."""
-        counter: BlockCounter
         with self.totals(partial(BlockCounter, spec)) as counter:
             return counter.blocks()
 
@@ -128,15 +113,12 @@ class ClusterCounts:
 
     def counted(self) -> ClusterTable:
         """Return what tables of any features can be counted from."""
-        from pegsynth.spark.counts import ClusterTable
-
         return ClusterTable(self, self._schema)
 
     def sums(self, design: SumDesign) -> Int64:
         """Add up the rows of the workers on the fine bins of the design."""
         with ClusterCounts(self._frame, design.schema, self._words, source=self._source) as counts:
-            counter: SumCounter = counts.totals(partial(SumCounter, design))
-        return counter.sums()
+            return counts.totals(partial(SumCounter, design)).sums()
 
     def keep(self) -> None:
         """Let the workers hold the codes in memory for passes to come."""
@@ -156,15 +138,24 @@ class ClusterCounts:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def totals(self, new: NewCounter) -> Any:
-        """Return a counter with the counts of all rows."""
-        with self._configured(), plain_errors("counting the table"):
-            count = CountCodes(self._schema, new)
+    def totals(self, new: Callable[[], Counting]) -> Counting:
+        """Return a counter with the counts of all rows, added up on the workers a few at a time."""
+        from pyspark.sql import functions
+
+        settings = arrow_batches.batch_settings(len(self._schema.names))
+        with configured(self._spark, settings), plain_errors("counting the table"):
+            count = CountPartition(self._schema, new)
             if self._kept is None:
                 parts = self._codes.mapped(count, _PIECES)
             else:
                 parts = mapped(self._kept, count, _PIECES)
-            whole = _summed(parts, self._tasks, new, self._schema).toArrow()
+            children = self._tasks
+            while children > 1:
+                children = -(-children // FAN_IN)
+                group = (functions.col("child") / FAN_IN).cast("int")
+                parts = parts.repartitionById(children, group)
+                parts = mapped(parts, replace(count, summed=True), _PIECES)
+            whole = parts.toArrow()
         counter = new()
         seen = RowsSeen(len(self._schema.names))
         for arrays in gathered(whole.to_batches()):
@@ -183,74 +174,47 @@ class ClusterCounts:
         if self._first != (seen.rows, seen.digest):
             raise other_rows(self._source, "write the DataFrame to Parquet first")
 
-    def _configured(self) -> Any:
-        return configured(self._spark, arrow_batches.batch_settings(len(self._schema.names)))
-
 
 def most_tasks(spark: SparkSession) -> int:
     """Return how many partitions a stage has at most."""
     return TASKS_PER_CORE * max(spark.sparkContext.defaultParallelism, 1)
 
 
-def _summed(parts: DataFrame, children: int, new: NewCounter, schema: Schema) -> DataFrame:
-    """Add up the counts of all tasks on the workers, a few at a time."""
-    from pyspark.sql import functions
-
-    while children > 1:
-        children = -(-children // FAN_IN)
-        group = (functions.col("child") / FAN_IN).cast("int")
-        parts = mapped(parts.repartitionById(children, group), AddCounts(schema, new), _PIECES)
-    return parts
-
-
 @dataclass(frozen=True)
-class Counting(ABC):
-    """Makes one table of counts out of all that a partition holds."""
+class CountPartition:
+    """Makes one table of counts out of all that a partition holds.
+
+    Parameters
+    ----------
+    new
+        Returns a counter of the local engine.
+    summed
+        Whether counts of other partitions come in, to be added up; else packed codes.
+    """
 
     schema: Schema
-    new: NewCounter
+    new: Callable[[], ClusterCounter]
+    summed: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the counts in pieces; a partition that holds nothing hands on nothing."""
+        """Yield the counts in pieces; a partition that holds nothing passes on nothing."""
         seen = RowsSeen(len(self.schema.names))
         with self.new() as counter:
-            steps = sum(1 for _ in self.take_in(batches, counter, seen))
-            if steps or seen.rows:
+            some = False
+            if self.summed:
+                for arrays in gathered(batches):
+                    seen.absorb(arrays[_SEEN])
+                    counter.absorb(arrays)
+                    some = True
+            else:
+                for codes in unpacked(batches, self.schema, seen):
+                    counter.add(codes)
+                    some = True
+            if some or seen.rows:
                 yield from pieces({_SEEN: seen.array(), **counter.arrays()})
 
-    @abstractmethod
-    def take_in(
-        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: RowsSeen
-    ) -> Iterator[None]:
-        """Add what comes to the counts, a step at a time."""
 
-
-class CountCodes(Counting):
-    """Counts the rows of a partition."""
-
-    def take_in(
-        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: RowsSeen
-    ) -> Iterator[None]:
-        """Count one matrix of codes after the other."""
-        for codes in unpacked(batches, self.schema, seen):
-            counter.add(codes)
-            yield
-
-
-class AddCounts(Counting):
-    """Adds up the counts of several partitions."""
-
-    def take_in(
-        self, batches: Iterable[pa.RecordBatch], counter: Counter, seen: RowsSeen
-    ) -> Iterator[None]:
-        """Add the counts of one partition after the other."""
-        for arrays in gathered(batches):
-            seen.absorb(arrays[_SEEN])
-            counter.absorb(arrays)
-            yield
-
-
-def pieces(arrays: Arrays) -> Iterator[pa.RecordBatch]:
+def pieces(arrays: Mapping[str, Int64]) -> Iterator[pa.RecordBatch]:
     """Yield arrays as rows of bounded size, with the partition they come from."""
     import pyarrow as pa
 
@@ -274,15 +238,10 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Int64]]:
             child = waiting.setdefault(row["child"], {})
             child[row["piece"]] = row["name"], row["cells"]
             if len(child) == row["pieces"]:
-                yield _joined(waiting.pop(row["child"]))
-
-
-def _joined(parts: Mapping[int, tuple[str, bytes]]) -> dict[str, Int64]:
-    raw: dict[str, list[bytes]] = {}
-    for number in sorted(parts):
-        name, cells = parts[number]
-        raw.setdefault(name, []).append(cells)
-    return {name: np.frombuffer(b"".join(cells), np.int64) for name, cells in raw.items()}
+                raw: dict[str, list[bytes]] = {}
+                for _, (name, cells) in sorted(waiting.pop(row["child"]).items()):
+                    raw.setdefault(name, []).append(cells)
+                yield {name: np.frombuffer(b"".join(raw[name]), np.int64) for name in raw}
 
 
 MOST_CELLS_PER_JOB = 1 << 24
@@ -323,10 +282,12 @@ class ClusterTables:
         self._held: dict[Features, Int64] = {}
 
     def ask(self, tables: Sequence[Features]) -> None:
-        """Count some tables, and forget those of the step before."""
+        """Count some tables, as many at a time as a worker can hold; forget those before."""
         self._held = {}
-        for lot in _lots(tables, level_counts(self._levels)):
-            counter: TableCounter = self._counts.totals(partial(TableCounter, self._levels, lot))
+        cells = np.cumsum([cell_count(table, level_counts(self._levels)) for table in tables])
+        for _, group in groupby(zip(tables, cells // MOST_CELLS_PER_JOB, strict=True), _LOT):
+            lot = [table for table, _ in group]
+            counter = self._counts.totals(partial(TableCounter, self._levels, lot))
             self._held.update(zip(lot, counter.counts(), strict=True))
 
     def count(self, table: Features) -> Int64:
@@ -338,17 +299,3 @@ class ClusterTables:
     def extended(self, heads: Features, features: Sequence[int]) -> Iterator[Int64]:
         """Yield the table of some heads extended by one feature after the other."""
         return (self.count((*heads, feature)) for feature in features)
-
-
-def _lots(tables: Sequence[Features], sizes: Sequence[int]) -> Iterator[list[Features]]:
-    """Cut a list of tables into lots that a worker can hold."""
-    lot: list[Features] = []
-    cells = 0
-    for table in tables:
-        lot.append(table)
-        cells += cell_count(table, sizes)
-        if cells >= MOST_CELLS_PER_JOB:
-            yield lot
-            lot, cells = [], 0
-    if lot:
-        yield lot

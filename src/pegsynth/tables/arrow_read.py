@@ -1,21 +1,21 @@
-"""How large the messages of an Arrow file become, told before any of them is unpacked.
-
-A compressed buffer begins with the number of bytes that a reader reserves for it. Messages
-(FlatBuffers) are therefore walked first, and what their buffers claim is added up.
-
-Parquet and Arrow files: record batches in, Polars frames out.
+"""Parquet and Arrow files: record batches in, Polars frames out.
 
 PyArrow is imported where it is used, because tables of text never need it. Its own
 messages may quote the data and are never passed on.
+
+How large the messages of an Arrow file become is told before any of them is unpacked: a compressed
+buffer begins with the number of bytes that a reader reserves for it. Messages (FlatBuffers) are
+therefore walked first, and what their buffers claim is added up.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -27,7 +27,7 @@ from pegsynth.schema.dialect import Dialect
 from pegsynth.tables.caller_frames import check_names
 from pegsynth.tables.file_sets import File, RemoteFile
 from pegsynth.tables.parquet_pages import MOST_BYTES, MOST_GROWTH, check_pages
-from pegsynth.tables.reader import Part, Piece, TableReader, Wanted, typed_reader
+from pegsynth.tables.reader import Part, TableReader, Wanted, typed_reader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,13 +61,17 @@ def check_messages(source: pa.NativeFile, *, footer: bool) -> None:
     """
     most = max(MOST_BYTES, MOST_GROWTH * source.size())
     for message in _listed(source) if footer else _streamed(source):
-        if message.type in ("record batch", "dictionary"):
+        if message.type not in ("record batch", "dictionary"):
+            continue
+        try:
             claimed = sum(_claims(message))
-            if claimed > most:
-                raise DataError(
-                    f"a batch unpacks to {claimed >> 20:,} MiB, far more than a file of this size "
-                    "should hold; write it again in smaller batches"
-                )
+        except struct.error:
+            raise ValueError("a message that points outside of itself") from None
+        if claimed > most:
+            raise DataError(
+                f"a batch unpacks to {claimed >> 20:,} MiB, far more than a file of this size "
+                "should hold; write it again in smaller batches"
+            )
 
 
 def _streamed(source: pa.NativeFile) -> Iterator[pa.Message]:
@@ -111,21 +115,18 @@ def _listed(source: pa.NativeFile) -> Iterator[pa.Message]:
 def _claims(message: pa.Message) -> Iterator[int]:
     """Yield the bytes that each compressed buffer of a batch unpacks to, as it says."""
     data, body = message.metadata.to_pybytes(), message.body
-    try:
-        batch = _follow(data, _field(data, _follow(data, 0), _HEADER))
-        if message.type == "dictionary":
-            batch = _follow(data, _field(data, batch, _BATCH_OF_DICTIONARY))
-        vector = _vector(data, batch, _BUFFERS)
-        if not vector or not _field(data, batch, _COMPRESSION):
-            return
-        (count,) = struct.unpack_from("<I", data, vector)
-        for index in range(count):
-            offset, length = struct.unpack_from("<qq", data, vector + 4 + 16 * index)
-            if length >= 8:
-                (claimed,) = struct.unpack_from("<q", body, offset)
-                yield max(claimed, 0)
-    except struct.error:
-        raise ValueError("a message that points outside of itself") from None
+    batch = _follow(data, _field(data, _follow(data, 0), _HEADER))
+    if message.type == "dictionary":
+        batch = _follow(data, _field(data, batch, _BATCH_OF_DICTIONARY))
+    vector = _vector(data, batch, _BUFFERS)
+    if not vector or not _field(data, batch, _COMPRESSION):
+        return
+    (count,) = struct.unpack_from("<I", data, vector)
+    for index in range(count):
+        offset, length = struct.unpack_from("<qq", data, vector + 4 + 16 * index)
+        if length >= 8:
+            (claimed,) = struct.unpack_from("<q", body, offset)
+            yield max(claimed, 0)
 
 
 def _vector(data: bytes, table: int, number: int) -> int:
@@ -168,19 +169,25 @@ def batch_rows(columns: int) -> int:
 
 def open_parquet(path: File, _: Dialect) -> TableReader:
     """Open a Parquet file; `expected_rows` is 0 only if it surely has none."""
-    return _opened(path, *parquet_schema(path), parquet_pieces)
+    schema, rows = parquet_schema(path)
+    reader = declared_reader(schema, str(path), partial(parquet_pieces, path))
+    return replace(reader, expected_rows=rows)
 
 
 def open_ipc(path: File, _: Dialect) -> TableReader:
-    """Open an Arrow file or stream; `expected_rows` is 0 only if it surely has none."""
-    return _opened(path, *ipc_schema(path), ipc_batches)
+    """Open an Arrow file or stream; `expected_rows` is 0 only if it surely has none.
 
-
-def _opened(
-    path: File, schema: pa.Schema, rows: int | None, part: Callable[[File, Wanted], Iterator[Piece]]
-) -> TableReader:
-    reader = declared_reader(schema, str(path), partial(part, path))
-    return replace(reader, expected_rows=rows)
+    None stands for a number that only reading the whole file would tell.
+    """
+    with _refusing(path, "Arrow"), _ipc(path) as (schema, batches):
+        _legible(schema)
+        if isinstance(path, RemoteFile):
+            rows = None if any(batch.num_rows for batch in batches) else 0
+        else:
+            rows = sum(batch.num_rows for batch in batches)
+    return replace(
+        declared_reader(schema, str(path), partial(ipc_batches, path)), expected_rows=rows
+    )
 
 
 def declared_reader(
@@ -216,25 +223,28 @@ def parquet_pieces(
     hints = {name: wanted.hints.get(name) for name in columns}
     listed = {name: hint for name, hint in hints.items() if isinstance(hint, pl.Enum)}
     with _refusing(path, "Parquet"), _parquet(path, listed) as file:
-        size = min(batch_rows(len(columns)), _rows_that_fit(path, columns, listed))
+        size = batch_rows(len(columns))
+        if isinstance(path, Path):
+            texts = [name for name in columns if name not in listed]
+            with path.open("rb") as handle:
+                longest = check_pages(handle, columns, texts=texts)
+            # That many fit into memory though texts repeat.
+            size = max(1, min(size, MOST_BYTES // max(longest * len(texts), 1)))
         numbers = range(file.num_row_groups)[groups]
         while numbers and skip >= file.metadata.row_group(numbers[0]).num_rows:
             skip -= file.metadata.row_group(numbers[0]).num_rows
             numbers = numbers[1:]
         # What is fetched ahead from far away is held in memory: one row group at a time.
         lots = [[group] for group in numbers] if isinstance(path, RemoteFile) else [numbers]
-        batches = (
-            batch
-            for lot in lots
+        threads = spare_processors() > 1
+        for lot in lots:
             for batch in file.iter_batches(
-                size, row_groups=lot, columns=list(columns), use_threads=spare_processors() > 1
-            )
-        )
-        for batch in batches:
-            passed = min(skip, batch.num_rows)
-            skip -= passed
-            if passed < batch.num_rows:
-                yield ParquetPiece(path, batch.slice(passed), columns, listed)
+                size, row_groups=lot, columns=list(columns), use_threads=threads
+            ):
+                passed = min(skip, batch.num_rows)
+                skip -= passed
+                if passed < batch.num_rows:
+                    yield ParquetPiece(path, batch.slice(passed), columns, listed)
 
 
 @dataclass(frozen=True)
@@ -265,16 +275,6 @@ class ParquetPiece:
             return _with_listed(self.batch, self.listed).select(self.columns)
 
 
-def _rows_that_fit(path: File, columns: Sequence[str], listed: Mapping[str, pl.Enum]) -> int:
-    """Check the pages of a file; return how many rows fit into memory though texts repeat."""
-    if isinstance(path, RemoteFile):
-        return BATCH_ROWS
-    with path.open("rb") as handle:
-        texts = [name for name in columns if name not in listed]
-        longest = check_pages(handle, columns, texts=texts)
-    return max(1, min(BATCH_ROWS, MOST_BYTES // max(longest * len(texts), 1)))
-
-
 def _with_listed(batch: pa.RecordBatch, listed: Mapping[str, pl.Enum]) -> pl.DataFrame:
     """Turn a record batch into a frame, columns of listed texts by their few distinct texts."""
     import pyarrow as pa
@@ -285,7 +285,14 @@ def _with_listed(batch: pa.RecordBatch, listed: Mapping[str, pl.Enum]) -> pl.Dat
         column = batch.column(index)
         if not isinstance(column, pa.DictionaryArray):
             continue
-        numbers = _numbers_of_texts(column)
+        # Says the same as validating in full, and sooner.
+        column.validate()
+        column.dictionary.validate(full=True)
+        # Polars numbers rows by this type and would copy others; what is negative becomes large.
+        numbers = pl.Series(column.indices.cast(pa.int32()).view(pa.uint32()))
+        highest = numbers.max()
+        if highest is not None and highest >= len(column.dictionary):  # type: ignore[operator]
+            raise ValueError("numbers of texts that are not there")
         texts = pl.Series(name, column.dictionary)
         values = texts.cast(kind, strict=False)
         if values.null_count() > texts.null_count():
@@ -295,33 +302,6 @@ def _with_listed(batch: pa.RecordBatch, listed: Mapping[str, pl.Enum]) -> pl.Dat
     names = {series.name for series in found}
     rest = [field.name for field in batch.schema if field.name not in names]
     return to_polars(batch.select(rest)).with_columns(found) if rest else pl.DataFrame(found)
-
-
-def _numbers_of_texts(column: pa.DictionaryArray) -> pl.Series:
-    """Return the numbers of a dictionary's texts, once all of them are known to be there."""
-    import pyarrow as pa
-
-    # Says the same as validating in full, and sooner.
-    column.validate()
-    column.dictionary.validate(full=True)
-    # Polars numbers rows by this type and would copy others; what is negative becomes large.
-    numbers = pl.Series(column.indices.cast(pa.int32()).view(pa.uint32()))
-    highest = numbers.max()
-    if highest is not None and highest >= len(column.dictionary):  # type: ignore[operator]
-        raise ValueError("numbers of texts that are not there")
-    return numbers
-
-
-def ipc_schema(path: File) -> tuple[pa.Schema, int | None]:
-    """Return the Arrow schema of an Arrow file or stream, and its number of rows.
-
-    None stands for a number that only reading the whole file would tell.
-    """
-    with _refusing(path, "Arrow"), _ipc(path) as (schema, batches):
-        _legible(schema)
-        if isinstance(path, RemoteFile):
-            return schema, None if any(batch.num_rows for batch in batches) else 0
-        return schema, sum(batch.num_rows for batch in batches)
 
 
 def ipc_batches(path: File, wanted: Wanted) -> Iterator[pl.DataFrame]:
@@ -343,34 +323,17 @@ def to_polars(batch: pa.RecordBatch | pa.Table) -> pl.DataFrame:
 
     Polars believes offsets, dictionaries and that text is UTF-8; a file from elsewhere may lie.
     """
+    import pyarrow as pa
+
     batch.validate(full=True)
-    frame = pl.from_arrow(_without_notes(batch))
+    if any(field.metadata for field in batch.schema):
+        # Notes on columns need not be text, and Polars takes them for text.
+        fields = [field.remove_metadata() for field in batch.schema]
+        batch = type(batch).from_arrays(batch.columns, schema=pa.schema(fields))
+    frame = pl.from_arrow(batch.replace_schema_metadata(None))
     frame = frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
-    _check_dates(frame)
-    return frame
-
-
-def polars_types(schema: pa.Schema) -> dict[str, pl.DataType]:
-    """Return the Polars types of the columns of an Arrow schema."""
-    import pyarrow as pa
-
-    # `schema.empty_table()` would load pandas.
-    return dict(to_polars(pa.Table.from_batches([], schema=schema)).schema)
-
-
-def _without_notes(batch: pa.RecordBatch | pa.Table) -> pa.RecordBatch | pa.Table:
-    """Leave out the metadata of columns; it need not be text, and Polars takes it for text."""
-    import pyarrow as pa
-
-    if not any(field.metadata for field in batch.schema):
-        return batch.replace_schema_metadata(None)
-    fields = [field.remove_metadata() for field in batch.schema]
-    return type(batch).from_arrays(batch.columns, schema=pa.schema(fields))
-
-
-def _check_dates(frame: pl.DataFrame) -> None:
-    """Refuse dates that no calendar text can hold, for Polars would give up on them."""
     for series in frame.select(cs.date() | cs.datetime()):
+        # No calendar text can hold others, and Polars would give up on them.
         seconds = 86_400 if series.dtype == pl.Date else 1
         scale = _PER_SECOND.get(getattr(series.dtype, "time_unit", ""), 1)
         lowest, highest = (max(-_INT64, min(edge * scale // seconds, _INT64)) for edge in _YEARS)
@@ -380,6 +343,15 @@ def _check_dates(frame: pl.DataFrame) -> None:
                 f"column {series.name!r}: {count} dates lie outside the years 1 to 9999; mend "
                 "them, or drop the column"
             )
+    return frame
+
+
+def polars_types(schema: pa.Schema) -> dict[str, pl.DataType]:
+    """Return the Polars types of the columns of an Arrow schema."""
+    import pyarrow as pa
+
+    # `schema.empty_table()` would load pandas.
+    return dict(to_polars(pa.Table.from_batches([], schema=schema)).schema)
 
 
 def _legible(schema: pa.Schema) -> pa.Schema:
@@ -401,28 +373,20 @@ def check_types(schema: pa.Schema, source: str) -> None:
         # Older versions of PyArrow do not know all of the names.
         tests = [getattr(types, f"is_{name}", None) for name in _PLAIN_TYPES]
         if not any(test(kind) for test in tests if test):
+            words = str(kind).split("<", maxsplit=1)[0].split("[", maxsplit=1)[0]
+            opaque = "binary" in words or "extension" in words
             raise DataError(
-                f"{source}: column {field.name!r} holds {_plain(kind)}; turn it into columns of "
-                "text, numbers or dates, or drop it"
+                f"{source}: column {field.name!r} holds {'bytes' if opaque else f'{words} values'};"
+                " turn it into columns of text, numbers or dates, or drop it"
             )
-        if types.is_timestamp(kind) and kind.tz and not _is_time_zone(kind.tz):
-            raise DataError(
-                f"{source}: column {field.name!r} has a time zone that is not known; give its "
-                "name in the time zone database, or turn the column into text"
-            )
-
-
-def _is_time_zone(name: str) -> bool:
-    try:
-        pl.Series([0]).cast(pl.Datetime("us")).dt.replace_time_zone(name)
-    except pl.exceptions.PolarsError:
-        return False
-    return True
-
-
-def _plain(kind: pa.DataType) -> str:
-    words = str(kind).split("<", maxsplit=1)[0].split("[", maxsplit=1)[0]
-    return "bytes" if "binary" in words or "extension" in words else f"{words} values"
+        if types.is_timestamp(kind) and kind.tz:
+            try:
+                pl.Series([0]).cast(pl.Datetime("us")).dt.replace_time_zone(kind.tz)
+            except pl.exceptions.PolarsError:
+                raise DataError(
+                    f"{source}: column {field.name!r} has a time zone that is not known; give its "
+                    "name in the time zone database, or turn the column into text"
+                ) from None
 
 
 @contextmanager

@@ -1,10 +1,4 @@
-"""Arrays as a container stores them: type, shape and size said first, then their bytes.
-
-Arrays go in by name; out come entries for the header of a file and the bytes that follow it,
-packed by zlib or as they are, and the other way round. What an entry says is believed only if
-it accounts for every byte of the file.
-
-One container for the files of our own: models, records of what was spent, checkpoints.
+"""One container for the files of our own: models, records of what was spent, checkpoints.
 
 A file consists of
 
@@ -15,8 +9,9 @@ A file consists of
 4. the SHA-256 of everything before, as one line of hexadecimal digits.
 
 Nothing in a file is trusted on the way in: sizes are checked against the size of the file before
-anything is allocated, and nothing is unpacked before the checksum fits. What a manifest and its
-arrays mean is checked by whoever asked for them.
+anything is allocated, and nothing is unpacked before the checksum fits. What an entry says of an
+array is believed only if it accounts for every byte of the file. What a manifest and its arrays
+mean is checked by whoever asked for them.
 """
 
 from __future__ import annotations
@@ -25,7 +20,7 @@ import hashlib
 import math
 import re
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from io import BufferedIOBase
 from pathlib import Path
@@ -48,124 +43,24 @@ _TYPES = ("|b1", "|i1", "|u1", "<i2", "<u2", "<i4", "<u4", "<i8", "<u8", "<f4", 
 # Level 1 is several times as quick as the usual one and makes files a tenth larger.
 _LEVEL = 1
 
-Arrays: TypeAlias = Mapping[str, NDArray[Any]]
-Bytes: TypeAlias = NDArray[np.uint8]
-
-
-class ContainerError(PegsynthError):
-    """A file is not what was expected; the text is half a sentence without the file's name."""
-
-
-class Entry(msgspec.Struct, frozen=True):
-    """What a header says of one array: its name, type, shape, and bytes in the file."""
-
-    name: str
-    dtype: str
-    shape: list[int]
-    stored: int
-    packed: bool
-
-    @property
-    def size(self) -> int:
-        """Bytes of the array in memory."""
-        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
-
-    def check(self) -> None:
-        """Refuse what no array of ours is."""
-        # An array of no elements could hide lengths that are too large for NumPy.
-        lengths = [max(length, 1) for length in self.shape]
-        if (
-            self.dtype not in _TYPES
-            or len(self.shape) > _MOST_DIMENSIONS
-            or min(self.shape, default=0) < 0
-            or math.prod(lengths) > _MOST_LENGTH
-            or self.stored < 0
-            or not (self.packed or self.stored == self.size)
-        ):
-            raise ContainerError("its arrays are damaged")
-
-
-def stored_arrays(arrays: Arrays, *, pack: bool) -> tuple[list[Entry], list[Any]]:
-    """Return the entries of arrays, and their bytes in the file.
-
-    Parameters
-    ----------
-    pack
-        Whether arrays are packed; that takes longer than writing them as they are.
-    """
-    entries, bodies = [], []
-    # What is written must be read again: arrays that shrink too well are packed up to a limit.
-    allowance = MOST_UNPACKED
-    for name, array in arrays.items():
-        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-        if plain.dtype.str not in _TYPES:
-            raise ModelError(f"array {name!r} is of a type that no file of ours holds")
-        body: Any = plain.reshape(-1).view(np.uint8).data
-        packed = zlib.compress(body, _LEVEL) if pack else body
-        smaller = len(packed) < plain.nbytes
-        if smaller and plain.nbytes > MOST_GROWTH * len(packed):
-            smaller = plain.nbytes <= allowance
-            allowance -= plain.nbytes if smaller else 0
-        stored = packed if smaller else body
-        entries.append(Entry(name, plain.dtype.str, list(array.shape), len(stored), smaller))
-        bodies.append(stored)
-    return entries, bodies
-
-
-def check_sizes(entries: Sequence[Entry], *, size: int, left: int) -> None:
-    """Refuse arrays that do not account for every byte, or that unpack to too much.
-
-    Parameters
-    ----------
-    size
-        Size of the file.
-    left
-        How much of it the arrays should take.
-    """
-    if len({entry.name for entry in entries}) != len(entries):
-        raise ContainerError("it holds an array twice")
-    for entry in entries:
-        entry.check()
-    if sum(entry.stored for entry in entries) != left:
-        raise ContainerError("it is truncated, or its arrays are damaged")
-    if sum(entry.size for entry in entries if entry.packed) > MOST_UNPACKED + MOST_GROWTH * size:
-        raise ContainerError("it unpacks to far more than a file of its size should hold")
-
-
-def restored_array(entry: Entry, body: Bytes) -> NDArray[Any]:
-    """Return an array that may be written to, from its bytes in the file."""
-    plain = _unpacked(body, entry.size) if entry.packed else body
-    # NumPy goes wrong on truth values that are neither 0 nor 1.
-    if entry.dtype == "|b1" and plain.max(initial=0) > 1:
-        raise ContainerError("its arrays are damaged")
-    return plain.view(entry.dtype).reshape(entry.shape)
-
-
-def _unpacked(body: Bytes, size: int) -> Bytes:
-    unpacking = zlib.decompressobj()
-    try:
-        # The size that was declared bounds what is unpacked, whatever the stream holds.
-        plain = unpacking.decompress(body.data, size + 1)
-    except zlib.error:
-        raise ContainerError("its arrays are damaged") from None
-    if len(plain) != size or not unpacking.eof or unpacking.unused_data:
-        raise ContainerError("its arrays are damaged")
-    return np.frombuffer(plain, dtype=np.uint8).copy()
-
-
 VERSION = 1
 SHAREABLE_WORD = "SHAREABLE"
 CONFIDENTIAL_WORD = "CONFIDENTIAL"
 
 _MOST_NOTICE = 1 << 10
 _MOST_HEADER = 1 << 27
-_PIECE = 1 << 20
 _TRAILER = 2 * hashlib.sha256().digest_size + 1
 _BEGINNING = b'{"pegsynth":'
 # The format is looked at before all else: another one may have other fields altogether.
 _STATED = re.compile(rb'\{"pegsynth":(\d{1,9}),"kind":"([a-z ]{1,40})","format":(\d{1,9})[,}]')
 
+Arrays: TypeAlias = Mapping[str, NDArray[Any]]
+Bytes: TypeAlias = NDArray[np.uint8]
 Manifest = TypeVar("Manifest")
+
+
+class ContainerError(PegsynthError):
+    """A file is not what was expected; the text is half a sentence without the file's name."""
 
 
 class ForeignFileError(ContainerError):
@@ -218,12 +113,78 @@ class Container:
     arrays: Arrays = field(default_factory=dict)
 
 
+class Entry(msgspec.Struct, frozen=True):
+    """What a header says of one array: its name, type, shape, and bytes in the file."""
+
+    name: str
+    dtype: str
+    shape: list[int]
+    stored: int
+    packed: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes of the array in memory."""
+        return math.prod(self.shape) * np.dtype(self.dtype).itemsize
+
+    def check(self) -> None:
+        """Refuse what no array of ours is."""
+        # An array of no elements could hide lengths that are too large for NumPy.
+        lengths = [max(length, 1) for length in self.shape]
+        if (
+            self.dtype not in _TYPES
+            or len(self.shape) > _MOST_DIMENSIONS
+            or min(self.shape, default=0) < 0
+            or math.prod(lengths) > _MOST_LENGTH
+            or self.stored < 0
+            or not (self.packed or self.stored == self.size)
+        ):
+            raise ContainerError("its arrays are damaged")
+
+    def restored(self, body: Bytes) -> NDArray[Any]:
+        """Return the array, which may be written to, from its bytes in the file."""
+        if self.packed:
+            unpacking = zlib.decompressobj()
+            try:
+                # The size that was declared bounds what is unpacked, whatever the stream holds.
+                plain = unpacking.decompress(body.data, self.size + 1)
+            except zlib.error:
+                raise ContainerError("its arrays are damaged") from None
+            if len(plain) != self.size or not unpacking.eof or unpacking.unused_data:
+                raise ContainerError("its arrays are damaged")
+            body = np.frombuffer(plain, dtype=np.uint8).copy()
+        # NumPy goes wrong on truth values that are neither 0 nor 1.
+        if self.dtype == "|b1" and body.max(initial=0) > 1:
+            raise ContainerError("its arrays are damaged")
+        return body.view(self.dtype).reshape(self.shape)
+
+
 class _Header(msgspec.Struct, frozen=True):
     pegsynth: int
     kind: str
     format: int
     manifest: msgspec.Raw
     arrays: list[Entry]
+
+    def check(self, *, size: int, left: int) -> None:
+        """Refuse arrays that do not account for every byte, or that unpack to too much.
+
+        Parameters
+        ----------
+        size
+            Size of the file.
+        left
+            How much of it the arrays should take.
+        """
+        if len({entry.name for entry in self.arrays}) != len(self.arrays):
+            raise ContainerError("it holds an array twice")
+        for entry in self.arrays:
+            entry.check()
+        if sum(entry.stored for entry in self.arrays) != left:
+            raise ContainerError("it is truncated, or its arrays are damaged")
+        unpacked = sum(entry.size for entry in self.arrays if entry.packed)
+        if unpacked > MOST_UNPACKED + MOST_GROWTH * size:
+            raise ContainerError("it unpacks to far more than a file of its size should hold")
 
 
 def write_container(handle: BinaryIO, content: Container, *, pack: bool = True) -> None:
@@ -234,7 +195,22 @@ def write_container(handle: BinaryIO, content: Container, *, pack: bool = True) 
     pack
         Whether arrays are packed; that takes longer than writing them as they are.
     """
-    entries, bodies = stored_arrays(content.arrays, pack=pack)
+    entries, bodies = [], []
+    # What is written must be read again: arrays that shrink too well are packed up to a limit.
+    allowance = MOST_UNPACKED
+    for name, array in content.arrays.items():
+        plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+        if plain.dtype.str not in _TYPES:
+            raise ModelError(f"array {name!r} is of a type that no file of ours holds")
+        body: Any = plain.reshape(-1).view(np.uint8).data
+        packed = zlib.compress(body, _LEVEL) if pack else body
+        smaller = len(packed) < plain.nbytes
+        if smaller and plain.nbytes > MOST_GROWTH * len(packed):
+            smaller = plain.nbytes <= allowance
+            allowance -= plain.nbytes if smaller else 0
+        stored = packed if smaller else body
+        entries.append(Entry(name, plain.dtype.str, list(array.shape), len(stored), smaller))
+        bodies.append(stored)
     header = _Header(VERSION, content.kind, content.format, msgspec.Raw(content.manifest), entries)
     digest = hashlib.sha256()
     # A manifest may hold JSON of others; without line breaks the header is one line.
@@ -298,23 +274,24 @@ def read_container(
     size = handle.seek(0, 2)
     handle.seek(0)
     notice = handle.readline(_MOST_NOTICE)
-    if not _is_notice(notice):
-        raise ForeignFileError(f"this is not a {kind}, or it is truncated")
-    line = handle.readline(_MOST_HEADER)
+    line = handle.readline(_MOST_HEADER) if _is_notice(notice) else b""
     header = _header(line, kind, format_)
-    left = size - len(notice) - len(line) - _TRAILER
-    check_sizes(header.arrays, size=size, left=left)
+    header.check(size=size, left=size - len(notice) - len(line) - _TRAILER)
     digest = hashlib.sha256(notice + line)
-    if with_arrays:
-        bodies = [_body(handle, entry.stored, digest) for entry in header.arrays]
-    else:
-        _skip(handle, sum(entry.stored for entry in header.arrays), digest)
-        bodies = []
+    bodies = []
+    for entry in header.arrays:
+        # The header was checked against the size of the file.
+        body = np.empty(entry.stored, dtype=np.uint8)
+        if handle.readinto(body.data) != entry.stored:
+            raise ContainerError("it is truncated")
+        digest.update(body.data)
+        bodies.append(body if with_arrays else None)
     if handle.read(_TRAILER) != digest.hexdigest().encode() + b"\n":
         raise ContainerError("it is damaged: its checksum does not fit")
     arrays = {
-        entry.name: restored_array(entry, body)
-        for entry, body in zip(header.arrays if bodies else (), bodies, strict=True)
+        entry.name: entry.restored(body)
+        for entry, body in zip(header.arrays, bodies, strict=True)
+        if body is not None
     }
     text = notice[:-1].decode("utf-8", "replace")
     return Container(text, header.kind, header.format, bytes(header.manifest), arrays)
@@ -350,18 +327,3 @@ def _header(line: bytes, kind: str, format_: int) -> _Header:
         return msgspec.json.decode(line, type=_Header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ContainerError("its header or its manifest is damaged") from None
-
-
-def _body(handle: BufferedIOBase, length: int, digest: Any) -> Bytes:
-    """Read the bytes of an array; the header was checked against the size of the file."""
-    body = np.empty(length, dtype=np.uint8)
-    if handle.readinto(body.data) != length:
-        raise ContainerError("it is truncated")
-    digest.update(body.data)
-    return body
-
-
-def _skip(handle: BufferedIOBase, length: int, digest: Any) -> None:
-    while piece := handle.read(min(length, _PIECE)):
-        digest.update(piece)
-        length -= len(piece)

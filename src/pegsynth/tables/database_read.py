@@ -16,8 +16,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -40,11 +40,10 @@ from pegsynth.tables.database import (
 )
 from pegsynth.tables.reader import Relation, TableReader, Wanted, selection_of
 from pegsynth.tables.sql_shape import rowwise_expression, rowwise_table, without_end
-from pegsynth.tables.streams import STEADY_QUERY, PassDigest, other_rows
+from pegsynth.tables.streams import STEADY_QUERY, SameRows
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from adbc_driver_manager.dbapi import Connection
+    from adbc_driver_manager.dbapi import Connection, Cursor
 
 MOST_NAMED = 10
 _TYPES_VIEW = "pegsynth_types"
@@ -59,7 +58,15 @@ _POSTGRESQL_NAMES = (
     "WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname !~ '^(pg_|information_schema$)' "
     "AND has_table_privilege(c.oid, 'SELECT') ORDER BY 1"
 )
-_TEXT, _WHOLE, _REAL, _BYTES = "t", "i", "r", "b"
+# A name that --table takes in double quotes only.
+_NOT_SPELT = re.compile(r'\.|^"')
+_REAL, _BYTES = "r", "b"
+# An expression for a quoted column that gives every value with its kind: `quote` writes as many
+# digits of a float as it takes to read it back.
+_MARKED = (
+    "CASE typeof({0}) WHEN 'text' THEN 't' || {0} WHEN 'integer' THEN 'i' || CAST({0} AS TEXT) "
+    "WHEN 'real' THEN 'r' || quote({0}) WHEN 'blob' THEN 'b' END"
+)
 _AS_TEXT = ("extension", "interval", "duration")
 # What a plan of a plain selection consists of; nothing else looks at one row at a time.
 _SCANS = frozenset(
@@ -74,12 +81,11 @@ def open_database(source: DatabaseTable) -> TableReader:
     """Open a table or query; the transaction lasts until the reader is closed."""
     connection = connect(source.uri, read_only=True)
     try:
-        _check_there(connection, source)
         opened = (_sqlite if is_sqlite(source.uri) else _postgresql)(connection, source)
-        stream = _Stream(connection, opened, source.name)
     except BaseException:
         connection.close()
         raise
+    stream = _Stream(connection, opened, source.name)
     return TableReader(
         opened.columns,
         source.name,
@@ -129,12 +135,28 @@ class Opened:
 def _postgresql(connection: Connection, source: DatabaseTable) -> Opened:
     """Say how the rows are selected, of which types, and how many the planner expects."""
     origin = _origin_of(source)
+    if source.table is not None:
+        name = literal(quoted(split_name(source.table)))
+        with plain_errors(source.name):
+            (found,) = run(connection, f"SELECT to_regclass({name}) IS NOT NULL")
+            if not found[0]:
+                raise _no_table(source, [each for (each,) in run(connection, _POSTGRESQL_NAMES)])
     with plain_errors(source.name), connection.cursor() as cursor:
         raw = cursor.adbc_execute_schema(f"SELECT * FROM {origin}")
         check_names(raw.names, source.name)
-        decimals = frozenset(field.name for field in raw if _kind(field) in ("numeric", "money"))
-        chosen = ", ".join(_postgresql_column(field) for field in raw)
-        statement = f"SELECT {chosen} FROM {origin}"
+        chosen, decimals = [], set()
+        for field in raw:
+            name = quoted((field.name,))
+            kind = (field.metadata or {}).get(b"POSTGRESQL:type", b"").decode()
+            if kind in ("numeric", "money"):
+                # Decimals come as text: identifiers of many digits are different people (R12).
+                decimals.add(field.name)
+                chosen.append(f"{name}::numeric::text AS {name}")
+            elif kind == "bpchar" or any(word in str(field.type) for word in _AS_TEXT):
+                chosen.append(f"{name}::text AS {name}")
+            else:
+                chosen.append(name)
+        statement = f"SELECT {', '.join(chosen)} FROM {origin}"
         schema = cursor.adbc_execute_schema(statement)
         check_types(schema, source.name)
         cursor.adbc_statement.set_options(**{"adbc.postgresql.use_copy": "false"})
@@ -144,39 +166,15 @@ def _postgresql(connection: Connection, source: DatabaseTable) -> Opened:
         relation = _relation_of(connection, source)
         if relation == "table" and not _only_scans(plan):
             relation = "other"
-
-    def values(column: pl.Series) -> pl.Series:
-        return decimal_text(column) if column.name in decimals else column
-
     return Opened(
         statement,
         tuple(schema.names),
         polars_types(schema) | dict.fromkeys(decimals, pl.Float64()),
-        decimals,
-        values,
+        frozenset(decimals),
+        lambda column: decimal_text(column) if column.name in decimals else column,
         relation,
         int(plan["Plan Rows"]),
     )
-
-
-def _kind(field: pa.Field) -> str:
-    """Return what PostgreSQL calls the type of a column."""
-    kind: bytes = (field.metadata or {}).get(b"POSTGRESQL:type", b"")
-    return kind.decode()
-
-
-def _postgresql_column(field: pa.Field) -> str:
-    """Return how to select a column so that it arrives as text, a number or a date.
-
-    Decimals come as text: identifiers of many digits are different people (R12).
-    """
-    name = quoted((field.name,))
-    kind = _kind(field)
-    if kind in ("numeric", "money"):
-        return f"{name}::numeric::text AS {name}"
-    if kind == "bpchar" or any(word in str(field.type) for word in _AS_TEXT):
-        return f"{name}::text AS {name}"
-    return name
 
 
 def _only_scans(plan: Mapping[str, Any]) -> bool:
@@ -195,39 +193,53 @@ def _sqlite(connection: Connection, source: DatabaseTable) -> Opened:
     it is (`sqlite_values`), so that no value changes how another one is read (R30). What
     the columns are declared as says what they are written as.
     """
+    import adbc_driver_manager
+
     origin = _origin_of(source)
     with plain_errors(source.name):
+        tables = [name for (name,) in run(connection, _SQLITE_NAMES)]
+        try:
+            # Compiled and not run: an error here is about the statement, not about rows.
+            run(connection, f"EXPLAIN QUERY PLAN SELECT * FROM {origin}")
+        except adbc_driver_manager.Error:
+            listed = [quoted((name,)) if _NOT_SPELT.search(name) else name for name in tables]
+            if source.table is None:
+                raise DataError(
+                    f"{source.name}: SQLite does not take it: it is not one valid SELECT, or names "
+                    f"a table or column that does not exist; {_listed(listed)}; try the query with "
+                    "sqlite3"
+                ) from None
+            # A table that is there says what is wrong when it is read.
+            if _sqlite_relation(connection, split_name(source.table)[-1]) is None:
+                raise _no_table(source, listed) from None
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM {origin} LIMIT 0")
             names = list(cursor.fetch_record_batch().schema.names)
         check_names(names, source.name)
         # The driver takes the type of a column from its first rows: this one is text.
         head = ", ".join(f"'' AS {quoted((name,))}" for name in names)
-        rest = ", ".join(_marked(quoted((name,))) for name in names)
+        rest = ", ".join(_MARKED.format(quoted((name,))) for name in names)
         statement = f"SELECT {head} UNION ALL SELECT {rest} FROM {origin}"
         declared = _declared_types(connection, source)
         relation = _relation_of(connection, source)
-    types = {name: _written_type(declared.get(name, "")) for name in names}
+    types: dict[str, pl.DataType] = {}
+    for name in names:
+        # By SQLite's rules of affinity; what may hold anything is said by the schema.
+        stated = declared.get(name, "").upper()
+        if "INT" in stated:
+            types[name] = pl.Int64()
+        elif any(word in stated for word in ("CHAR", "CLOB", "TEXT")):
+            types[name] = pl.String()
+        elif "BLOB" not in stated and any(word in stated for word in ("REAL", "FLOA", "DOUB")):
+            types[name] = pl.Float64()
     return Opened(
         statement,
         tuple(names),
-        {name: dtype for name, dtype in types.items() if dtype is not None},
-        frozenset(name for name, dtype in types.items() if dtype != pl.String()),
+        types,
+        frozenset(name for name in names if types.get(name) != pl.String()),
         partial(_unmarked, source=source.name),
         relation,
         headed=True,
-    )
-
-
-def _marked(column: str) -> str:
-    """Return an expression for a quoted column that gives every value with its kind.
-
-    ``quote`` writes as many digits of a float as it takes to read it back.
-    """
-    return (
-        f"CASE typeof({column}) WHEN 'text' THEN '{_TEXT}' || {column} "
-        f"WHEN 'integer' THEN '{_WHOLE}' || CAST({column} AS TEXT) "
-        f"WHEN 'real' THEN '{_REAL}' || quote({column}) WHEN 'blob' THEN '{_BYTES}' END"
     )
 
 
@@ -252,109 +264,50 @@ def _unmarked(cells: pl.Series, *, source: str) -> pl.Series:
     return texts.alias(cells.name)
 
 
-def _written_type(declared: str) -> pl.DataType | None:
-    """Return the type that a column is written in, by SQLite's rules of affinity.
-
-    None stands for columns that may hold anything: the schema says what they are.
-    """
-    name = declared.upper()
-    if "INT" in name:
-        return pl.Int64()
-    if any(word in name for word in ("CHAR", "CLOB", "TEXT")):
-        return pl.String()
-    if "BLOB" not in name and any(word in name for word in ("REAL", "FLOA", "DOUB")):
-        return pl.Float64()
-    return None
-
-
 class _Stream:
     """The rows of one statement, the same every time they are asked for."""
 
     def __init__(self, connection: Connection, opened: Opened, name: str) -> None:
-        self._connection = connection
-        self._opened = opened
-        self._name = name
-        self._cursor: Any = None
-        self._first: tuple[int, int] | None = None
+        self._connection, self._opened, self._name = connection, opened, name
+        self._cursor: Cursor | None = None
+        self._same = SameRows(self._every, name, STEADY_QUERY, placed=True)
 
     def frames(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
         """Yield the wanted columns; all are read, so that every pass is the same query."""
-        skip = wanted.skip + self._opened.headed
-        digest = PassDigest(placed=True)
+        # An error about values ends the answer, too, before the connection goes.
+        with closing(self._same(Wanted(self._opened.columns))) as every:
+            for frame in wanted.after_skip(every):
+                chosen = frame.select(wanted.columns)
+                yield pl.DataFrame([self._opened.values(column) for column in chosen])
+
+    def _every(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield all rows as the driver gives them, without one of our own."""
         with plain_errors(self._name), self._connection.cursor() as cursor:
             self._cursor = cursor
             try:
                 cursor.execute(self._opened.statement)
-                batches = cursor.fetch_record_batch()
-                for frame in sliced(batches, batches.schema.names):
-                    passed = min(max(skip - digest.rows, 0), frame.height)
-                    digest.add(frame)
-                    chosen = frame.select(wanted.columns).slice(passed)
-                    yield pl.DataFrame([self._opened.values(column) for column in chosen])
+                rows = sliced(cursor.fetch_record_batch(), wanted.columns)
+                yield from replace(wanted, skip=int(self._opened.headed)).after_skip(rows)
             except GeneratorExit:
                 # What is left of the answer is not worth waiting for.
                 self.cancel()
                 raise
             finally:
                 self._cursor = None
-        self._first = self._first or digest.value
-        if self._first != digest.value:
-            raise other_rows(self._name, STEADY_QUERY)
 
     def cancel(self) -> None:
         """Stop waiting for the server."""
         import adbc_driver_manager
 
-        cursor = self._cursor
-        if cursor is not None:
+        if self._cursor is not None:
             # SQLite works in this process, and has nothing to be cancelled.
             with plain_errors(self._name), suppress(adbc_driver_manager.NotSupportedError):
-                cursor.adbc_cancel()
+                self._cursor.adbc_cancel()
 
     def close(self) -> None:
         """End the transaction and the connection."""
         with plain_errors(self._name):
             self._connection.close()
-
-
-def _check_there(connection: Connection, source: DatabaseTable) -> None:
-    """Refuse a table that is not there, and what SQLite does not take for a query.
-
-    Raises
-    ------
-    DataError
-        With the names of tables that are there.
-    """
-    if is_sqlite(source.uri):
-        _check_sqlite(connection, source)
-    elif source.table is not None:
-        name = quoted(split_name(source.table))
-        with plain_errors(source.name):
-            (found,) = run(connection, f"SELECT to_regclass({literal(name)}) IS NOT NULL")
-            names = [] if found[0] else [each for (each,) in run(connection, _POSTGRESQL_NAMES)]
-        if not found[0]:
-            raise _no_table(source, names)
-
-
-def _check_sqlite(connection: Connection, source: DatabaseTable) -> None:
-    import adbc_driver_manager
-
-    with plain_errors(source.name):
-        names = [_spelt(name) for (name,) in run(connection, _SQLITE_NAMES)]
-        try:
-            # Compiled and not run: an error here is about the statement, not about rows.
-            with connection.cursor() as cursor:
-                cursor.execute(f"EXPLAIN QUERY PLAN SELECT * FROM {_origin_of(source)}")
-        except adbc_driver_manager.Error:
-            if source.table is None:
-                raise DataError(
-                    f"{source.name}: SQLite does not take it: it is not one valid SELECT, or names "
-                    f"a table or column that does not exist; {_listed(names)}; try the query with "
-                    "sqlite3"
-                ) from None
-            # A table that is there says what is wrong when it is read.
-            if _sqlite_relation(connection, split_name(source.table)[-1]) is None:
-                raise _no_table(source, names) from None
 
 
 def _no_table(source: DatabaseTable, names: Sequence[str]) -> DataError:
@@ -369,11 +322,6 @@ def _listed(names: Sequence[str]) -> str:
         return "the database has no tables"
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     return f"tables and views there: {', '.join(names[:MOST_NAMED])}{more}"
-
-
-def _spelt(name: str) -> str:
-    """Return a name as --table takes it."""
-    return quoted((name,)) if "." in name or name.startswith('"') else name
 
 
 def _origin_of(source: DatabaseTable) -> str:

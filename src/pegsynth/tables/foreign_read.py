@@ -12,15 +12,15 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.tables.arrow_read import batch_rows, declared_reader, to_polars
-from pegsynth.tables.file_kinds import FileKind
+from pegsynth.tables.arrow_read import batch_rows, declared_reader, sliced
+from pegsynth.tables.file_kinds import KINDS, FileKind
 from pegsynth.tables.file_sets import File, TableInFile
 from pegsynth.tables.foreign import Asked, Described
 from pegsynth.tables.reader import TableReader, Wanted, selection_of, unreadable
@@ -30,30 +30,13 @@ COMMAND = ("-P", "-m", "pegsynth.tables.foreign.serve")
 _LEAVING_SECONDS = 5.0
 
 
-@dataclass(frozen=True)
-class ForeignTable:
-    """What is to be read; see `Asked`."""
-
-    file: Path
-    kind: FileKind
-    table: str | None = None
-    query: str | None = field(default=None, repr=False)
-    encoding: str | None = None
-
-    @property
-    def asked(self) -> Asked:
-        """What the process is told."""
-        path = str(self.file.absolute())
-        return Asked(self.kind.opener, path, self.kind.name, self.table, self.query, self.encoding)
-
-
-def described(source: ForeignTable) -> Described:
+def described(file: Path, kind: FileKind) -> Described:
     """Return what the header of a file declares; no row is read where the format allows that."""
-    process = START(source)
+    part = ForeignPart(Asked(kind.opener, str(file), kind.name))
     try:
-        return Described(**process.ask({"ask": "describe"}))
+        return part.described()
     finally:
-        process.close()
+        part.close()
 
 
 def open_foreign(file: File, kind: FileKind, chosen: TableInFile, encoding: str) -> TableReader:
@@ -66,16 +49,15 @@ def open_foreign(file: File, kind: FileKind, chosen: TableInFile, encoding: str)
         raise ParameterError("--table goes with databases and Excel workbooks; leave it out")
     if chosen.query is not None and not kind.queries:
         raise ParameterError("--query goes with databases; leave it out")
-    source = ForeignTable(file, kind, chosen.table, chosen.query, encoding or None)
-    process = START(source)
-    part = ForeignPart(source, process)
-    steady = SameRows(part, str(file), STEADY_QUERY, placed=True)
+    asked = Asked(kind.opener, str(file), kind.name, chosen.table, chosen.query, encoding or None)
+    part = ForeignPart(asked)
     try:
-        found = Described(**process.ask({"ask": "describe"}))
-        rows = part if source.query is None else steady
+        found = part.described()
+        steady = SameRows(part, str(file), STEADY_QUERY, placed=True)
+        rows = part if asked.query is None else steady
         reader = declared_reader(found.arrow_schema, str(file), rows, untyped=found.coded)
     except BaseException:
-        process.close()
+        part.close()
         raise
     return replace(
         reader,
@@ -87,25 +69,36 @@ def open_foreign(file: File, kind: FileKind, chosen: TableInFile, encoding: str)
 
 
 class ForeignPart:
-    """The rows of one file."""
+    """The rows of one file, and the process that waits to read them once more."""
 
-    def __init__(self, source: ForeignTable, process: ForeignProcess | None = None) -> None:
-        self._source = source
-        self._idle = process
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
+        process = START(asked)
+        self._idle: ForeignProcess | None = process
         self._busy: ForeignProcess | None = None
-        if process is not None:
-            weakref.finalize(self, process.close)
+        weakref.finalize(self, process.close)
+
+    def described(self) -> Described:
+        """Return what the header of the file declares."""
+        self._idle = self._idle or START(self._asked)
+        return Described(**self._idle.ask({"ask": "describe"}))
 
     def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
-        """Yield the rows that are wanted."""
-        process = self._idle or START(self._source)
-        self._idle, self._busy = None, process
+        """Yield the rows that are wanted; the process of a stream that was left is not used again.
+
+        A second stream at the same time gets a process of its own.
+        """
+        process = self._busy = self._idle or START(self._asked)
+        self._idle = None
+        whole = False
         try:
             yield from process.rows(wanted)
-            self._idle, process = process, None  # type: ignore[assignment]
+            whole = True
         finally:
             self._busy = None
-            if process is not None:
+            if whole:
+                self._idle = process
+            else:
                 process.close()
 
     def interrupt(self) -> None:
@@ -120,7 +113,7 @@ class ForeignPart:
             self._idle = None
 
 
-def launch() -> Any:
+def launch() -> subprocess.Popen[bytes]:
     """Start a process that reads a file."""
     return subprocess.Popen(
         [sys.executable, *COMMAND],
@@ -130,42 +123,41 @@ def launch() -> Any:
     )
 
 
-LAUNCH: Callable[[], Any] = launch
+LAUNCH: Callable[[], subprocess.Popen[bytes]] = launch
 
 
 class ForeignProcess:
     """A process that reads one file."""
 
-    def __init__(self, source: ForeignTable) -> None:
-        self._source = source
+    def __init__(self, asked: Asked) -> None:
+        self._asked = asked
         try:
             self._process = LAUNCH()
         except OSError as error:
-            raise unreadable(source.file, error) from None
+            raise unreadable(asked.path, error) from None
         try:
-            self.ask(asdict(source.asked))
+            self.ask(asdict(replace(asked, path=str(Path(asked.path).absolute()))))
         except BaseException:
             self.close()
             raise
 
-    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+    def ask(self, request: Mapping[str, object]) -> dict[str, Any]:
         """Send a request and return the line that answers it."""
-        stdin, stdout = self._process.stdin, self._process.stdout
-        if stdin is None or stdout is None:
-            raise self._broken()
         try:
-            stdin.write(json.dumps(request).encode() + b"\n")
-            stdin.flush()
-        except (BrokenPipeError, ValueError):
-            raise self._broken() from None
-        return self._answer(stdout.readline())
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")  # type: ignore[union-attr]
+            self._process.stdin.flush()  # type: ignore[union-attr]
+        except (AttributeError, BrokenPipeError, ValueError):
+            raise refusal(self._asked, "broken") from None
+        return self._answer()
 
-    def _answer(self, line: bytes) -> dict[str, Any]:
+    def _answer(self) -> dict[str, Any]:
+        stdout = self._process.stdout
+        line = b"" if stdout is None or stdout.closed else stdout.readline()
         if not line:
-            raise self._broken()
+            raise refusal(self._asked, "broken")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise refusal(self._source, answer["error"], answer["names"])
+            raise refusal(self._asked, answer["error"], answer["names"])
         return answer
 
     def rows(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
@@ -177,28 +169,12 @@ class ForeignProcess:
         self.ask({"ask": "rows", "columns": wanted.columns, "skip": wanted.skip, "rows": most})
         try:
             with ipc.open_stream(pa.PythonFile(self._process.stdout, "r")) as stream:
-                for batch in stream:
-                    for start in range(0, batch.num_rows, most):
-                        yield self._frame(batch.slice(start, most))
-        except DataError:
-            raise
-        except (pa.ArrowException, OSError, ValueError):
-            raise self._broken() from None
-        stdout = self._process.stdout
-        self._answer(b"" if stdout is None or stdout.closed else stdout.readline())
-
-    def _frame(self, batch: Any) -> pl.DataFrame:
-        import pyarrow as pa
-
-        try:
-            return to_polars(batch)
+                yield from sliced(stream, wanted.columns)
         except DataError as error:
-            raise DataError(f"{self._source.file}: {error}") from None
-        except (pa.ArrowException, pl.exceptions.PolarsError):
-            raise self._broken() from None
-
-    def _broken(self) -> DataError:
-        return refusal(self._source, "broken", ())
+            raise DataError(f"{self._asked.path}: {error}") from None
+        except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError):
+            raise refusal(self._asked, "broken") from None
+        self._answer()
 
     def kill(self) -> None:
         """Stop the process at once."""
@@ -218,30 +194,24 @@ class ForeignProcess:
             self._process.wait()
 
 
-START: Callable[[ForeignTable], ForeignProcess] = ForeignProcess
+START: Callable[[Asked], ForeignProcess] = ForeignProcess
 """How a file is opened; audits read in their own process instead."""
 
 
-def refusal(source: ForeignTable, code: str, names: Sequence[str]) -> DataError:
+def refusal(asked: Asked, code: str, names: Sequence[str] = ()) -> DataError:
     """Say what is wrong with a file; nothing that a library said is repeated."""
-    file, kind = source.file, source.kind.foreign
-    if code == "missing-package":
-        return DataError(
-            f"{file}: reading {kind} file needs {names[0]}; install it with pip install "
-            f"'pegsynth[{source.kind.extra}]'"
-        )
+    kind = KINDS[asked.kind]
     known = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
-    return DataError(
-        {
-            "too-large": f"{file}: the file unpacks to more than can be held; save it as CSV",
-            "no-sheet": f"{file}: there is no sheet {source.table!r}; its sheets are {known}",
-            "no-table": f"{file}: there is no such table; there are {known or 'none'}",
-            "which-table": f"{file}: say which table is meant with --table; there are {known}",
-            "bad-query": f"{file}: DuckDB does not take the query; try it with duckdb",
-            "in-use": f"{file}: another program has it open for writing; close that first",
-        }.get(
-            code,
-            f"{file}: the file is truncated or is not {kind} file; write it again, or give it the "
-            "extension of what it is",
-        )
-    )
+    said = {
+        "missing-package": f"reading {kind.foreign} file needs {known}; install it with pip "
+        f"install 'pegsynth[{kind.extra}]'",
+        "too-large": "the file unpacks to more than can be held; save it as CSV",
+        "no-sheet": f"there is no sheet {asked.table!r}; its sheets are {known}",
+        "no-table": f"there is no such table; there are {known or 'none'}",
+        "which-table": f"say which table is meant with --table; there are {known}",
+        "bad-query": "DuckDB does not take the query; try it with duckdb",
+        "in-use": "another program has it open for writing; close that first",
+        "broken": f"the file is truncated or is not {kind.foreign} file; write it again, or give "
+        "it the extension of what it is",
+    }
+    return DataError(f"{asked.path}: {said.get(code, said['broken'])}")

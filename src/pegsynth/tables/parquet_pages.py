@@ -1,16 +1,14 @@
-"""The footer of a Parquet file, read by ourselves: which chunk of which column lies where.
-
-PyArrow ends the whole process on some damaged footers when it is asked for a chunk, so that
-what is checked before reading is read here. In goes an open file, out come `Chunk`s by row
-group. The format is Thrift's compact protocol; every error in it is a ValueError.
-
-How large the pages of a Parquet file become, told before any of them is unpacked.
+"""How large the pages of a Parquet file become, told before any of them is unpacked.
 
 A reader reserves what a page says of itself, and a text that is stored once may stand in
 every row, so that a file of a few hundred bytes can fill any memory. Page headers are
 therefore walked first, and dictionaries of texts are looked into. Reading in a process of its own
 with a memory limit would be no way around: it takes several times as long for tables of the usual
 size, fills all of that memory before it refuses, and takes some damaged footers for sound ones.
+
+The footer, which says which chunk of which column lies where, is read here, too: PyArrow ends the
+whole process on some damaged ones when it is asked for a chunk. Footer and headers are Thrift's
+compact protocol; every error in it is a ValueError.
 """
 
 from __future__ import annotations
@@ -24,11 +22,18 @@ from pegsynth.errors import DataError
 TEXT_TYPE = 6
 CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4_raw", "zstd", "lz4_raw")
 
+MOST_BYTES = 1 << 29
+MOST_GROWTH = 64
+MOST_TEXT = 1 << 16
 _MAGIC = b"PAR1"
 _DEEPEST = 16
 _ROW_GROUPS, _COLUMNS, _CHUNK = 4, 1, 3
 _TYPE, _PATH, _CODEC, _VALUES, _BYTES, _DATA, _DICTIONARY = 1, 3, 4, 5, 7, 9, 11
-_STATISTICS, _NULLS = 12, 3
+_HEADER_BYTES = 1 << 10
+_MOST_HEADER_BYTES = 1 << 24
+_LEAST_PAGE_BYTES = 8
+_DICTIONARY_PAGE = 2
+_PREFIXES_SHARED = 7
 
 Fields = dict[int, Any]
 
@@ -47,8 +52,6 @@ class Chunk:
         How pages are packed, in the words of PyArrow; empty if that is not known.
     values
         Number of values, those that are missing included.
-    nulls
-        How many are missing, if the file says so.
     start, end
         Where the pages lie.
     """
@@ -57,7 +60,6 @@ class Chunk:
     kind: int
     codec: str
     values: int
-    nulls: int | None
     start: int
     end: int
 
@@ -81,18 +83,11 @@ def row_groups(handle: BinaryIO) -> list[list[Chunk]]:
 
 
 def _chunk(fields: Fields) -> Chunk:
-    start, first = fields[_DATA], fields.get(_DICTIONARY, 0)
+    start, first, codec = fields[_DATA], fields.get(_DICTIONARY, 0), fields[_CODEC]
     start = first if 0 < first < start else start
-    codec = fields[_CODEC]
-    return Chunk(
-        fields[_PATH][0].decode(),
-        fields[_TYPE],
-        CODECS[codec] if 0 <= codec < len(CODECS) else "",
-        fields[_VALUES],
-        fields.get(_STATISTICS, {}).get(_NULLS),
-        start,
-        start + fields[_BYTES],
-    )
+    name = CODECS[codec] if 0 <= codec < len(CODECS) else ""
+    column, end = fields[_PATH][0].decode(), start + fields[_BYTES]
+    return Chunk(column, fields[_TYPE], name, fields[_VALUES], start, end)
 
 
 def read_struct(data: bytes, position: int, depth: int = 0) -> tuple[Fields, int]:
@@ -103,10 +98,8 @@ def read_struct(data: bytes, position: int, depth: int = 0) -> tuple[Fields, int
     number = 0
     while head := data[position]:
         position += 1
-        if head >> 4:
-            number += head >> 4
-        else:
-            number, position = _signed(data, position)
+        step, position = (head >> 4, position) if head >> 4 else _signed(data, position)
+        number = number + step if head >> 4 else step
         kind = head & 0x0F
         if kind in (1, 2):
             fields[number] = kind == 1
@@ -133,26 +126,8 @@ def _signed(data: bytes, position: int) -> tuple[int, int]:
     return (found >> 1) ^ -(found & 1), position
 
 
-def _bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    length, position = _number(data, position)
-    if position + length > len(data):
-        raise IndexError
-    return data[position : position + length], position + length
-
-
-def _list(data: bytes, position: int, depth: int) -> tuple[list[Any], int]:
-    head = data[position]
-    count, position = head >> 4, position + 1
-    if count == 15:
-        count, position = _number(data, position)
-    found = []
-    for _ in range(count):
-        value, position = _value(data, position, head & 0x0F, depth)
-        found.append(value)
-    return found, position
-
-
-def _value(data: bytes, position: int, kind: int, depth: int) -> tuple[Any, int]:
+def _value(data: bytes, position: int, kind: int, depth: int) -> tuple[object, int]:
+    """Read a value of a kind, and where it ends."""
     if kind in (1, 2, 3):
         return data[position], position + 1
     if kind in (4, 5, 6):
@@ -160,22 +135,23 @@ def _value(data: bytes, position: int, kind: int, depth: int) -> tuple[Any, int]
     if kind == 7:
         return None, position + 8
     if kind == 8:
-        return _bytes(data, position)
+        length, position = _number(data, position)
+        if position + length > len(data):
+            raise IndexError
+        return data[position : position + length], position + length
     if kind in (9, 10):
-        return _list(data, position, depth + 1)
+        head = data[position]
+        count, position = head >> 4, position + 1
+        if count == 15:
+            count, position = _number(data, position)
+        found = []
+        for _ in range(count):
+            value, position = _value(data, position, head & 0x0F, depth + 1)
+            found.append(value)
+        return found, position
     if kind == 12:
         return read_struct(data, position, depth + 1)
     raise ValueError("a field of a kind that Parquet does not have")
-
-
-MOST_BYTES = 1 << 29
-MOST_GROWTH = 64
-MOST_TEXT = 1 << 16
-_HEADER_BYTES = 1 << 10
-_MOST_HEADER_BYTES = 1 << 24
-_LEAST_PAGE_BYTES = 8
-_DICTIONARY_PAGE = 2
-_PREFIXES_SHARED = 7
 
 
 @dataclass(frozen=True)
@@ -258,75 +234,57 @@ def _pages(handle: BinaryIO, chunk: Chunk, size: int) -> Iterator[_Page]:
     while left > 0 and start < chunk.end:
         if not 0 <= start < size:
             raise ValueError("a page outside of the file")
-        page = _page(handle, start)
+        wanted, header = _HEADER_BYTES, None
+        while header is None:
+            handle.seek(start)
+            data = handle.read(wanted)
+            try:
+                header, used = read_struct(data, 0)
+            except IndexError:
+                # Statistics in a header may be long.
+                if len(data) < wanted or wanted >= _MOST_HEADER_BYTES:
+                    raise ValueError("a page header without an end") from None
+                wanted *= 16
+        nested = [header[n] for n in (5, 7, 8) if isinstance(header.get(n), dict)]
+        inner: Fields = nested[0] if nested else {}
+        encoding = inner.get(4 if 8 in header else 2, 0)
+        sizes = (*(header.get(n) for n in (1, 2, 3)), inner.get(1, 0), encoding)
+        if not all(isinstance(each, int) and each >= 0 for each in sizes):
+            raise ValueError("a page header without sizes")
+        page = _Page(start + used, *sizes)
         if page.kind != _DICTIONARY_PAGE:
             left -= page.values
         yield page
         start = page.start + page.packed
 
 
-def _page(handle: BinaryIO, start: int) -> _Page:
-    wanted = _HEADER_BYTES
-    while True:
-        handle.seek(start)
-        data = handle.read(wanted)
-        try:
-            fields, used = read_struct(data, 0)
-            break
-        except IndexError:
-            # Statistics in a header may be long.
-            if len(data) < wanted or wanted >= _MOST_HEADER_BYTES:
-                raise ValueError("a page header without an end") from None
-            wanted *= 16
-    nested = [fields[n] for n in (5, 7, 8) if isinstance(fields.get(n), dict)]
-    inner: dict[int, Any] = nested[0] if nested else {}
-    encoding = 4 if 8 in fields else 2
-    sizes = (*(fields.get(n) for n in (1, 2, 3)), inner.get(1, 0), inner.get(encoding, 0))
-    if not all(isinstance(each, int) and each >= 0 for each in sizes):
-        raise ValueError("a page header without sizes")
-    return _Page(start + used, *sizes)
-
-
 def _repeated(handle: BinaryIO, chunk: Chunk, page: _Page) -> int:
     """Return the bytes that one value of a page of texts may take, where they are shared."""
+    import pyarrow as pa
+
     if chunk.kind != TEXT_TYPE:
         return 0
     if page.kind != _DICTIONARY_PAGE:
         return page.unpacked if page.encoding == _PREFIXES_SHARED else 0
-    data = _unpacked(handle, chunk, page)
-    if data is None:
-        return page.unpacked
-    longest = _longest(data, page.values)
-    if longest > MOST_TEXT:
-        raise DataError(
-            f"column {chunk.column!r} holds a text of more than {MOST_TEXT:,} bytes; "
-            "shorten it, or drop the column"
-        )
-    return longest
-
-
-def _unpacked(handle: BinaryIO, chunk: Chunk, page: _Page) -> bytes | None:
-    """Return the content of a page; None if it is packed in a way that is not known here."""
-    import pyarrow as pa
-
     handle.seek(page.start)
     data = handle.read(page.packed)
-    if chunk.codec == "uncompressed":
-        return data
-    try:
-        plain: bytes = pa.Codec(chunk.codec).decompress(data, page.unpacked, asbytes=True)
-    except (pa.ArrowException, OSError, ValueError):
-        return None
-    return plain
-
-
-def _longest(data: bytes, values: int) -> int:
-    """Return the length of the longest of texts that each stand after their length."""
+    if chunk.codec != "uncompressed":
+        try:
+            data = pa.Codec(chunk.codec).decompress(data, page.unpacked, asbytes=True)
+        except (pa.ArrowException, OSError, ValueError):
+            # It is packed in a way that is not known here.
+            return page.unpacked
     position = longest = 0
-    for _ in range(values):
+    # Each text stands after its length.
+    for _ in range(page.values):
         length = int.from_bytes(data[position : position + 4], "little")
         longest = max(longest, length)
         position += 4 + length
         if position > len(data):
             raise ValueError("texts that are longer than their page")
+    if longest > MOST_TEXT:
+        raise DataError(
+            f"column {chunk.column!r} holds a text of more than {MOST_TEXT:,} bytes; "
+            "shorten it, or drop the column"
+        )
     return longest

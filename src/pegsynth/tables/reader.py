@@ -1,6 +1,4 @@
-"""The column that names whose a row is.
-
-A table that can be streamed, part by part, as often as asked.
+"""A table that can be streamed, part by part, as often as asked.
 
 A `TableReader` knows names, types and parts; a part is a function that yields frames, or
 pieces that become frames when asked to. A stream can start at a `Place`, which is how
@@ -17,8 +15,7 @@ from collections.abc import Callable, Collection, Generator, Iterable, Iterator,
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, TypeVar
 
 import polars as pl
 
@@ -310,15 +307,12 @@ class TableReader:
                 raise changed(self.source)
         except OSError as error:
             raise unreadable(self.source, error) from None
-        if not rows:
-            yield self._no_rows(wanted)
-
-    def _no_rows(self, columns: Sequence[str]) -> pl.DataFrame:
-        """Return a frame without rows, where that is a table."""
+        if rows:
+            return
         if not self.may_be_empty:
             raise no_rows(self.source)
-        types = {name: self.dtypes.get(name) for name in columns if self.has_type(name)}
-        return pl.DataFrame(schema={name: types.get(name) or pl.String() for name in columns})
+        types = {name: self.dtypes.get(name) for name in wanted if self.has_type(name)}
+        yield pl.DataFrame(schema={name: types.get(name) or pl.String() for name in wanted})
 
     def calling(self, before_rows: Callable[[], None]) -> TableReader:
         """Return the same table, which calls a function before any of its rows is read."""
@@ -335,12 +329,7 @@ class TableReader:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -398,15 +387,47 @@ def run_ahead(
     interrupt
         Called when the reader leaves early, to wake a stream that waits for others.
     """
-    shelf = _Shelf(size, most)
+    changed = threading.Condition()
+    waiting: deque[Item] = deque()
+    held, complete, stopped = 0, False, False
+
+    def make() -> None:
+        nonlocal held, complete
+        try:
+            for item in items:
+                with changed:
+                    while held >= most and not stopped:
+                        changed.wait()
+                    if stopped:
+                        return
+                    waiting.append(item)
+                    held += size(item)
+                    changed.notify_all()
+        finally:
+            with changed:
+                complete = True
+                changed.notify_all()
+
     with ThreadPoolExecutor(1) as maker:
-        making = maker.submit(shelf.fill, items)
+        making = maker.submit(make)
         early = True
         try:
-            yield from shelf.items()
+            while True:
+                with changed:
+                    while not (waiting or complete):
+                        # A library may have set signals up so that none ends a wait.
+                        changed.wait(_SECONDS)
+                    if not waiting:
+                        break
+                    item = waiting.popleft()
+                    held -= size(item)
+                    changed.notify_all()
+                yield item
             early = False
         finally:
-            shelf.stop()
+            with changed:
+                stopped = True
+                changed.notify_all()
             if early and interrupt is not None:
                 interrupt()
         try:
@@ -414,51 +435,3 @@ def run_ahead(
         finally:
             # An error and the frame that holds its future would keep each other alive.
             del making
-
-
-class _Shelf(Generic[Item]):
-    """Items between the thread that makes them and the one that takes them."""
-
-    def __init__(self, size: Callable[[Item], int], most: int) -> None:
-        self._size, self._most = size, most
-        self._changed = threading.Condition()
-        self._waiting: deque[Item] = deque()
-        self._held = 0
-        self._complete = False
-        self._stopped = False
-
-    def fill(self, items: Iterable[Item]) -> None:
-        try:
-            for item in items:
-                if not self._put(item):
-                    return
-        finally:
-            with self._changed:
-                self._complete = True
-                self._changed.notify_all()
-
-    def _put(self, item: Item) -> bool:
-        with self._changed:
-            self._changed.wait_for(lambda: self._stopped or self._held < self._most)
-            self._waiting.append(item)
-            self._held += self._size(item)
-            self._changed.notify_all()
-            return not self._stopped
-
-    def items(self) -> Iterator[Item]:
-        while True:
-            with self._changed:
-                while not self._waiting and not self._complete:
-                    # A library may have set signals up so that none ends a wait.
-                    self._changed.wait(_SECONDS)
-                if not self._waiting:
-                    return
-                item = self._waiting.popleft()
-                self._held -= self._size(item)
-                self._changed.notify_all()
-            yield item
-
-    def stop(self) -> None:
-        with self._changed:
-            self._stopped = True
-            self._changed.notify_all()

@@ -1,29 +1,28 @@
-"""Whether a table gives the same rows in every pass.
+"""Tables of the caller that are no files: dataframes, Arrow streams, datasets, chunks.
+
+`open_frame` takes a pandas, Polars or PyArrow table, or a relation of DuckDB. `open_stream` takes
+any object that exports an Arrow stream (``__arrow_c_stream__``, as Ibis tables do), a dataset of
+PyArrow, or an iterator of dataframes. The types of the columns are those that the table declares,
+never found in its rows (R30): where PyArrow would guess them, from CSV cells or the names of
+folders, the dataset is refused. An Arrow stream and a dataset are asked for their rows again in
+every pass; an iterator can be read once.
 
 Some methods read a table twice, and what the first pass measured must be true of the rows
-that the second one counts. A digest of every pass is compared with that of the first.
-
-Tables that are no dataframes: Arrow streams, PyArrow datasets, chunks one after another.
-
-`open_stream` takes any object that exports an Arrow stream (``__arrow_c_stream__``, as
-DuckDB relations and Ibis tables do), a dataset of PyArrow, or an iterator of dataframes.
-The types of the columns are those that the stream declares, never found in its rows (R30):
-where PyArrow would guess them, from CSV cells or the names of folders, the dataset is
-refused. An Arrow stream and a dataset are asked for their rows again in every pass and must
-give the same ones; an iterator can be read once.
+that the second one counts. Where that is not plain, a digest of every pass is compared with that of
+the first (`SameRows`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from pegsynth.errors import DataError
 from pegsynth.tables.arrow_read import batch_rows, declared_reader, sliced
@@ -33,8 +32,11 @@ from pegsynth.tables.caller_frames import (
     check_polars_types,
     frame_kind,
     from_frame,
+    is_relation,
+    known_rows,
     text_columns,
     to_kind,
+    without_rows,
 )
 from pegsynth.tables.reader import Part, TableReader, Wanted, made, no_rows, typed_reader
 
@@ -42,37 +44,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+FRAME_ROWS = 1 << 17
 _ODD = np.uint64(0x9E3779B97F4A7C15)
-
-
-class PassDigest:
-    """A number that depends on every value of a pass over a table.
-
-    Parameters
-    ----------
-    placed
-        Whether it also depends on where the rows stand.
-    """
-
-    def __init__(self, *, placed: bool) -> None:
-        self._placed = placed
-        self.rows = 0
-        self._sum = 0
-
-    def add(self, frame: pl.DataFrame) -> None:
-        """Take in the next rows."""
-        mixed: NDArray[np.uint64] = frame.hash_rows(seed=0).to_numpy()
-        if self._placed:
-            mixed = mixed ^ np.arange(self.rows, self.rows + frame.height, dtype=np.uint64) * _ODD
-        mixed = mixed * _ODD
-        mixed ^= mixed >> np.uint64(29)
-        self.rows += frame.height
-        self._sum = (self._sum + int(mixed.sum(dtype=np.uint64))) % (1 << 64)
-
-    @property
-    def value(self) -> tuple[int, int]:
-        """The number of rows, and the digest."""
-        return self.rows, self._sum
 
 
 class SameRows:
@@ -94,15 +67,21 @@ class SameRows:
         self._source, self._remedy = source, remedy
         self._first: dict[tuple[frozenset[str], int], tuple[int, int]] = {}
 
-    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+    def __call__(self, wanted: Wanted) -> Generator[pl.DataFrame]:
         """Yield the rows that are wanted."""
-        digest = PassDigest(placed=self._placed)
+        rows = digest = 0
         for piece in self._part(wanted):
             frame = made(piece)
-            digest.add(frame.select(sorted(wanted.columns)))
+            mixed = frame.select(sorted(wanted.columns)).hash_rows(seed=0).to_numpy()
+            if self._placed:
+                mixed = mixed ^ np.arange(rows, rows + frame.height, dtype=np.uint64) * _ODD
+            mixed = mixed * _ODD
+            mixed ^= mixed >> np.uint64(29)
+            rows += frame.height
+            digest = (digest + int(mixed.sum(dtype=np.uint64))) % (1 << 64)
             yield frame
         key = frozenset(wanted.columns), wanted.skip
-        if self._first.setdefault(key, digest.value) != digest.value:
+        if self._first.setdefault(key, (rows, digest)) != (rows, digest):
             raise other_rows(self._source, self._remedy)
 
 
@@ -125,12 +104,13 @@ _HOLD_IT = "give a table that holds its rows, such as a dataframe, or a file"
 
 def is_stream(data: object) -> bool:
     """Say whether `data` is a table that `open_stream` takes."""
-    return _is_dataset(data) or hasattr(data, "__arrow_c_stream__") or isinstance(data, Iterator)
+    return _is_dataset(data) or is_chunked(data)
 
 
 def is_chunked(data: object) -> bool:
     """Say whether `data` is a stream that declares nothing before it begins to give rows."""
-    return is_stream(data) and not _is_dataset(data)
+    arrow = hasattr(data, "__arrow_c_stream__") or isinstance(data, Iterator)
+    return arrow and not _is_dataset(data)
 
 
 def is_read_once(data: object) -> bool:
@@ -138,7 +118,57 @@ def is_read_once(data: object) -> bool:
     return is_chunked(data) and not hasattr(data, "__arrow_c_stream__")
 
 
-def open_stream(data: Any) -> TableReader:
+def open_frame(data: object) -> TableReader:
+    """Open a dataframe; of one that holds its rows none is looked at."""
+    header = from_frame(without_rows(data))
+    try:
+        schema = header.collect_schema()
+    except pl.exceptions.PolarsError:
+        raise DataError(f"{SOURCE}: the lazy frame cannot be collected") from None
+    check_names(schema.names(), SOURCE)
+    check_polars_types(schema, SOURCE)
+    steady = not isinstance(header, pl.LazyFrame)
+    part: Part = FramePart(data)
+    if not steady:
+        part = SameRows(part, "the lazy frame", "collect() it first")
+    return replace(
+        typed_reader(schema, SOURCE, part, untyped=text_columns(data)),
+        frame_kind="pyarrow" if is_relation(data) else frame_kind(data),
+        expected_rows=known_rows(data),
+        steady=steady,
+    )
+
+
+class FramePart:
+    """The rows of a dataframe, which are made Polars' own when they are first asked for."""
+
+    def __init__(self, data: object) -> None:
+        self._data: object = data
+        self._frame: pl.DataFrame | pl.LazyFrame | None = None
+
+    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
+        """Yield the rows that are wanted."""
+        if self._frame is None:
+            data, self._data = self._data, None
+            self._frame = from_frame(data)
+        chosen = self._frame.select(wanted.columns).slice(wanted.skip)
+        if isinstance(chosen, pl.DataFrame):
+            return chosen.iter_slices(FRAME_ROWS)
+        return _collected(chosen)
+
+
+def _collected(chosen: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    try:
+        if hasattr(chosen, "collect_batches"):
+            for batch in chosen.collect_batches(chunk_size=FRAME_ROWS, maintain_order=True):
+                yield from batch.iter_slices(FRAME_ROWS)
+        else:
+            yield from chosen.collect().iter_slices(FRAME_ROWS)
+    except pl.exceptions.PolarsError:
+        raise DataError(f"{SOURCE}: the lazy frame cannot be collected") from None
+
+
+def open_stream(data: object) -> TableReader:
     """Open a table that comes as a stream.
 
     Raises
@@ -146,13 +176,17 @@ def open_stream(data: Any) -> TableReader:
     DataError
         It is no table, its types are not declared, or they cannot be used.
     """
+    part: Part
     if _is_dataset(data):
         _check_declared(data)
-        return _reader(data.schema, partial(_dataset_rows, data))
-    if hasattr(data, "__arrow_c_stream__"):
-        part = ArrowPart(data)
-        return _reader(part.schema, part)
-    return _open_chunks(iter(data))
+        schema, part = data.schema, partial(_dataset_rows, data)  # type: ignore[attr-defined]
+    elif hasattr(data, "__arrow_c_stream__"):
+        stream = ArrowPart(data)
+        schema, part = stream.schema, stream
+    else:
+        return _open_chunks(iter(data))  # type: ignore[call-overload]
+    reader = declared_reader(schema, SOURCE, SameRows(part, SOURCE, _HOLD_IT))
+    return replace(reader, frame_kind="pyarrow", steady=False)
 
 
 def held(data: Any) -> Any:
@@ -210,37 +244,29 @@ class ChunkPart:
     """
 
     def __init__(self, first: Any, chunks: Iterator[Any]) -> None:
-        self._first: Any = first
-        self._rest: Iterator[Any] | None = chunks
-        frame = _frame(first, 1)
-        self.dtypes = dict(frame.schema)
+        self._chunks: Iterator[Any] | None = chain([first], chunks)
+        self.dtypes = dict(_frame(first, 1).schema)
         self.untyped = text_columns(first)
 
     def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
         """Yield the rows that are wanted."""
-        if self._rest is None:
+        if self._chunks is None:
             raise DataError(
                 f"{SOURCE}: a stream of chunks can be read once, and its rows are needed again; "
                 f"{_HOLD_IT}"
             )
-        rest, self._rest = self._rest, None
-        first, self._first = self._first, None
-        yield from wanted.after_skip(self._frames(first, rest, wanted.columns))
+        chunks, self._chunks = self._chunks, None
+        yield from wanted.after_skip(self._frames(chunks, wanted.columns))
 
-    def _frames(
-        self, first: Any, rest: Iterable[Any], columns: Sequence[str]
-    ) -> Iterator[pl.DataFrame]:
-        size = batch_rows(len(columns))
-        yield from _frame(first, 1).select(columns).iter_slices(size)
+    def _frames(self, chunks: Iterable[Any], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         # Nothing of a chunk that was read is kept while the next one is made.
-        del first
-        for number, chunk in enumerate(rest, start=2):
-            frame = _frame(chunk, number)
-            self._check(frame, chunk, number)
-            yield from frame.select(columns).iter_slices(size)
+        for frame in map(self._checked, chunks, count(1)):
+            yield from frame.select(columns).iter_slices(batch_rows(len(columns)))
+            del frame
 
-    def _check(self, frame: pl.DataFrame, chunk: Any, number: int) -> None:
-        """Refuse a chunk that declares other columns or types than the first one."""
+    def _checked(self, chunk: Any, number: int) -> pl.DataFrame:
+        """Return a chunk, refusing one that declares other columns or types than the first."""
+        frame = _frame(chunk, number)
         for name in {**self.dtypes, **frame.schema}:
             known, found = self.dtypes.get(name), frame.schema.get(name)
             if known is None or found is None:
@@ -254,6 +280,7 @@ class ChunkPart:
                     "chunk; state the types where the chunks are made, such as with dtype= in "
                     "pandas.read_csv, or give the file itself"
                 )
+        return frame
 
 
 def _open_chunks(chunks: Iterator[Any]) -> TableReader:
@@ -284,11 +311,6 @@ def _frame(chunk: Any, number: int) -> pl.DataFrame:
     return frame
 
 
-def _reader(schema: pa.Schema, part: Part) -> TableReader:
-    reader = declared_reader(schema, SOURCE, SameRows(part, SOURCE, _HOLD_IT))
-    return replace(reader, frame_kind="pyarrow", steady=False)
-
-
 def _is_dataset(data: object) -> bool:
     """Say whether `data` is a dataset of PyArrow, which is not imported to find out."""
     return any(
@@ -299,6 +321,8 @@ def _is_dataset(data: object) -> bool:
 
 def _check_declared(dataset: Any) -> None:
     """Refuse datasets whose types were guessed from cells, or from the names of folders (R30)."""
+    from pyarrow import compute
+
     for child in getattr(dataset, "children", ()):
         _check_declared(child)
     form = type(getattr(dataset, "format", None)).__name__
@@ -307,24 +331,14 @@ def _check_declared(dataset: Any) -> None:
             f"{SOURCE}: PyArrow guesses the types of CSV and JSON datasets from their rows; give "
             "the name of the folder or of the files instead of the dataset"
         )
-    if _has_named_folders(dataset):
+    # A dataset whose schema was replaced no longer tells how it was partitioned; its files do.
+    anything = compute.scalar(True)
+    files = dataset.get_fragments() if hasattr(dataset, "files") else ()
+    if any(not each.partition_expression.equals(anything) for each in files):
         raise DataError(
             f"{SOURCE}: PyArrow guesses the types of columns that the names of folders give; give "
             "the name of the folder instead of the dataset"
         )
-
-
-def _has_named_folders(dataset: Any) -> bool:
-    """Say whether the names of folders or files give a column of the dataset.
-
-    A dataset whose schema was replaced no longer tells how it was partitioned; its files do.
-    """
-    from pyarrow import compute
-
-    if not hasattr(dataset, "files"):
-        return False
-    anything = compute.scalar(True)
-    return any(not each.partition_expression.equals(anything) for each in dataset.get_fragments())
 
 
 @contextmanager

@@ -19,14 +19,8 @@ import polars as pl
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.schema.dialect import Dialect
 from pegsynth.tables.caller_frames import (
-    check_names,
-    check_polars_types,
     frame_kind,
-    from_frame,
     is_relation,
-    known_rows,
-    text_columns,
-    without_rows,
 )
 from pegsynth.tables.database import DatabaseTable
 from pegsynth.tables.file_kinds import KINDS, known_extensions, named, table_format
@@ -34,7 +28,6 @@ from pegsynth.tables.file_sets import (
     DATABASES,
     File,
     RemoteFile,
-    TableFile,
     TableInFile,
     duckdb_path,
     file_states,
@@ -50,10 +43,9 @@ from pegsynth.tables.reader import (
     Wanted,
     made,
     no_rows,
-    typed_reader,
     unreadable,
 )
-from pegsynth.tables.streams import SameRows, is_chunked, is_read_once, is_stream, open_stream
+from pegsynth.tables.streams import is_chunked, is_read_once, is_stream, open_frame, open_stream
 
 BATCH_ROWS = 1 << 17
 _PAIR = 2
@@ -96,35 +88,38 @@ def open_table(
     if isinstance(source, TableReader):
         return source
     if isinstance(source, TablePair):
-        return _open_pair(source, dialect, confidential=confidential)
-    reader = _open_one(source, dialect)
+        units = open_table(source.units, dialect=dialect, confidential=confidential)
+        try:
+            rows = open_table(source.rows, dialect=dialect, confidential=confidential)
+        except BaseException:
+            units.close()
+            raise
+        return replace(units, children=rows)
+    if isinstance(source, str | Path):
+        source = named_source(str(source))
+    if isinstance(source, str):
+        source = TableInFile(source)
+    if isinstance(source, TableInFile):
+        reader = _open_files(source, dialect or Dialect())
+    elif isinstance(source, DatabaseTable):
+        from pegsynth.tables.database_read import open_database
+
+        reader = open_database(source)
+    elif is_relation(source) or frame_kind(source) is not None:
+        reader = open_frame(source)
+    elif is_stream(source):
+        reader = open_stream(source)
+    else:
+        raise DataError(
+            f"the table is a {type(source).__name__}; give a file name, a pandas, Polars or "
+            "PyArrow table, an Arrow stream or an iterator of such tables"
+        )
     if confidential:
         return replace(reader, may_be_empty=True)
     if reader.expected_rows == 0:
         reader.close()
         raise no_rows(reader.source)
     return reader
-
-
-def _open_one(source: Source, dialect: Dialect | None) -> TableReader:
-    if isinstance(source, str | Path):
-        source = named_source(str(source))
-    if isinstance(source, str):
-        source = TableInFile(source)
-    if isinstance(source, TableInFile):
-        return _open_files(source, dialect or Dialect())
-    if isinstance(source, DatabaseTable):
-        from pegsynth.tables.database_read import open_database
-
-        return open_database(source)
-    if is_relation(source) or frame_kind(source) is not None:
-        return _open_frame(source)
-    if is_stream(source):
-        return open_stream(source)
-    raise DataError(
-        f"the table is a {type(source).__name__}; give a file name, a pandas, Polars or PyArrow "
-        "table, an Arrow stream or an iterator of such tables"
-    )
 
 
 def opening_reads(source: Any) -> bool:
@@ -157,16 +152,6 @@ def opened(source: Source, *, dialect: Dialect | None = None) -> Iterator[TableR
     finally:
         if reader is not source:
             reader.close()
-
-
-def _open_pair(source: TablePair, dialect: Dialect | None, *, confidential: bool) -> TableReader:
-    units = open_table(source.units, dialect=dialect, confidential=confidential)
-    try:
-        rows = open_table(source.rows, dialect=dialect, confidential=confidential)
-    except BaseException:
-        units.close()
-        raise
-    return replace(units, children=rows)
 
 
 def named_source(
@@ -216,25 +201,19 @@ def same_file(first: Path, second: Path) -> bool:
 
 
 def _open_files(chosen: TableInFile, dialect: Dialect) -> TableReader:
+    """Open the files of a table as one, once they are known to be alike."""
     files = find_files(chosen.path)
     opened: list[TableReader] = []
     try:
         opened += (_open_file(each.file, chosen, dialect) for each in files)
-        return _joined(chosen.path, files, opened)
+        first, reader = files[0].file, opened[0]
+        for each, other in zip(files[1:], opened[1:], strict=True):
+            _check_drift(first, reader, each.file, other)
     except BaseException:
-        for each in opened:
-            each.close()
+        for done in opened:
+            done.close()
         raise
-
-
-def _joined(source: str, files: list[TableFile], opened: list[TableReader]) -> TableReader:
-    """Return the files of a table as one, once they are known to be alike."""
-    first = files[0].file
-    reader = opened[0]
-    for each, other in zip(files[1:], opened[1:], strict=True):
-        _check_drift(first, reader, each.file, other)
     counted = [part.expected_rows for part in opened]
-    expected = None if None in counted else sum(count or 0 for count in counted)
     parts = tuple(part.parts[0] for part in opened)
     fixed = tuple(name for name in files[0].fixed if name not in reader.columns)
     if fixed:
@@ -242,22 +221,18 @@ def _joined(source: str, files: list[TableFile], opened: list[TableReader]) -> T
             PartInFolders(part, {name: each.fixed[name] for name in fixed}, reader.columns[0])
             for part, each in zip(parts, files, strict=True)
         )
-    return TableReader(
-        (*reader.columns, *fixed),
-        str(first) if len(files) == 1 else source,
-        reader.typed,
-        parts,
-        reader.dtypes,
-        expected_rows=expected,
+    return replace(
+        reader,
+        columns=(*reader.columns, *fixed),
+        source=str(first) if len(files) == 1 else chosen.path,
+        parts=parts,
+        expected_rows=None if None in counted else sum(count or 0 for count in counted),
         files=tuple(each.file for each in files),
         untyped=reader.untyped | frozenset(fixed if reader.typed else ()),
-        dialect=reader.dialect,
         one_header=files[0].named,
-        selection=reader.selection,
         interrupt=_all([each.interrupt for each in opened]),
         finish=_all([each.finish for each in opened]),
         states=file_states([each.file for each in files]),
-        _arrow_schema=reader._arrow_schema,
     )
 
 
@@ -295,33 +270,23 @@ class PartInFolders:
 
 def _all(calls: Sequence[Callable[[], None] | None]) -> Callable[[], None] | None:
     """Return one call that makes all of them; None if there are none."""
-    made = [call for call in calls if call is not None]
-    if not made:
-        return None
+    some = [call for call in calls if call is not None]
 
     def every() -> None:
-        for call in made:
+        for call in some:
             call()
 
-    return every
+    return every if some else None
 
 
 def _open_file(file: File, chosen: TableInFile, dialect: Dialect) -> TableReader:
     """Open one file; `expected_rows` is 0 only if it surely has none."""
-    kind = KINDS[_check_file(file, chosen.kind)]
-    if kind.foreign:
-        return open_foreign(file, kind, chosen, dialect.encoding)
-    reader: TableReader = named(kind.opener)(file, dialect)
-    return reader
-
-
-def _check_file(file: File, known_kind: str | None) -> str:
     if isinstance(file, Path) and file.is_dir():
         raise DataError(f"{file}: this is a folder; give a file, or a quoted glob of files")
     if isinstance(file, Path) and not file.exists():
         raise DataError(f"{file}: there is no such file; check the name and the folder")
-    kind = known_kind or table_format(file)
-    if kind is None:
+    name = chosen.kind or table_format(file)
+    if name is None:
         known = known_extensions()
         raise DataError(f"{file}: the extension is not known; known are {known}")
     try:
@@ -330,7 +295,11 @@ def _check_file(file: File, known_kind: str | None) -> str:
         file.open("rb").close()
     except OSError as error:
         raise unreadable(file, error) from None
-    return kind
+    kind = KINDS[name]
+    if kind.foreign:
+        return open_foreign(file, kind, chosen, dialect.encoding)
+    reader: TableReader = named(kind.opener)(file, dialect)
+    return reader
 
 
 def _check_drift(first: File, reader: TableReader, path: File, other: TableReader) -> None:
@@ -346,53 +315,3 @@ def _check_drift(first: File, reader: TableReader, path: File, other: TableReade
             raise DataError(
                 f"{path}: column {name!r} has another type than in {first}; write both alike"
             )
-
-
-def _open_frame(data: Any) -> TableReader:
-    source = "the table"
-    header = from_frame(without_rows(data))
-    try:
-        schema = header.collect_schema()
-    except pl.exceptions.PolarsError:
-        raise DataError(f"{source}: the lazy frame cannot be collected") from None
-    check_names(schema.names(), source)
-    check_polars_types(schema, source)
-    steady = not isinstance(header, pl.LazyFrame)
-    part: Part = FramePart(data)
-    if not steady:
-        part = SameRows(part, "the lazy frame", "collect() it first")
-    return replace(
-        typed_reader(schema, source, part, untyped=text_columns(data)),
-        frame_kind="pyarrow" if is_relation(data) else frame_kind(data),
-        expected_rows=known_rows(data),
-        steady=steady,
-    )
-
-
-class FramePart:
-    """The rows of a dataframe, which are made Polars' own when they are first asked for."""
-
-    def __init__(self, data: Any) -> None:
-        self._data = data
-        self._frame: pl.DataFrame | pl.LazyFrame | None = None
-
-    def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
-        """Yield the rows that are wanted."""
-        if self._frame is None:
-            data, self._data = self._data, None
-            self._frame = from_frame(data.to_arrow_table() if is_relation(data) else data)
-        return _frame_batches(self._frame.select(wanted.columns).slice(wanted.skip))
-
-
-def _frame_batches(chosen: pl.DataFrame | pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    if isinstance(chosen, pl.DataFrame):
-        yield from chosen.iter_slices(BATCH_ROWS)
-        return
-    try:
-        if hasattr(chosen, "collect_batches"):
-            for batch in chosen.collect_batches(chunk_size=BATCH_ROWS, maintain_order=True):
-                yield from batch.iter_slices(BATCH_ROWS)
-        else:
-            yield from chosen.collect().iter_slices(BATCH_ROWS)
-    except pl.exceptions.PolarsError:
-        raise DataError("the table: the lazy frame cannot be collected") from None

@@ -1,8 +1,7 @@
-"""A list of codes and labels of one feature, as offices keep them in spreadsheets.
+"""Which codebook a file is, and the schema that it gives; no row is read.
 
-The headers of SPSS, Stata and SAS files as codebooks; no row is read. DDI Codebook 2.5.
-
-Which codebook a file is, and the schema that it gives.
+Read here are lists of codes and labels of one feature, as offices keep them in spreadsheets, the
+headers of SPSS, Stata and SAS files, and DDI Codebook 2.5; `json_books` reads the others.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from pegsynth.errors import DataError, SchemaError
 from pegsynth.schema.codebooks import json_books
 from pegsynth.schema.codebooks.described import Described, Type, feature_of, number_of
-from pegsynth.schema.codebooks.yaml_subset import read_yaml
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.hierarchy import listed_codes
 from pegsynth.schema.schema import Schema
@@ -46,12 +44,12 @@ def read_list(text: str, feature: str) -> Described:
 
 def read_header(path: Path) -> Sequence[Described]:
     """Return what the header of a file tells of its columns."""
-    from pegsynth.tables.foreign_read import ForeignTable, described
+    from pegsynth.tables.foreign_read import described
 
     if not path.is_file():
         raise SchemaError("there is no such file; check the path")
     try:
-        found = described(ForeignTable(path, KINDS[table_format(path) or ""]))
+        found = described(path, KINDS[table_format(path) or ""])
     except DataError as error:
         raise SchemaError(str(error)) from None
     return [_column(field, found) for field in found.arrow_schema]
@@ -181,7 +179,7 @@ def _child(element: ET.Element, tag: str) -> str:
 MOST_BYTES = 1 << 28
 KNOWN = (
     "a .sav, .dta, .sas7bdat or .xpt file, DDI Codebook (.xml), Frictionless, CSVW, SDV, mbi or "
-    "NIST (.json), a domain (.yaml), or a list of codes and labels (.csv with --feature)"
+    "NIST (.json), or a list of codes and labels (.csv with --feature)"
 )
 
 
@@ -224,8 +222,6 @@ def _columns(path: Path, feature: str | None) -> tuple[Sequence[Described], Dial
         return [read_list(_text(path), feature)], Dialect()
     if extension == ".xml":
         return _some(read_ddi(_bytes(path))), Dialect()
-    if extension in (".yaml", ".yml"):
-        return _first(json_books.DOMAINS, read_yaml(_text(path))), Dialect()
     if extension != ".json":
         raise _unknown_form()
     text = _text(path)
@@ -233,15 +229,10 @@ def _columns(path: Path, feature: str | None) -> tuple[Sequence[Described], Dial
         document = json.loads(text)
     except (ValueError, RecursionError):
         raise SchemaError("the file is not valid JSON; write it again") from None
-    return _first(json_books.FORMS, document), json_books.read_dialect(document)
-
-
-def _first(readers: Iterable[json_books.Reader], document: Any) -> Sequence[Described]:
-    """Read a document by the first reader that knows its form."""
-    for read in readers if isinstance(document, dict) else ():
-        if (columns := read(document)) is not None:
-            return _some(columns)
-    raise _unknown_form()
+    columns = json_books.read_json(document) if isinstance(document, dict) else None
+    if columns is None:
+        raise _unknown_form()
+    return _some(columns), json_books.read_dialect(document)
 
 
 def _unknown_form() -> SchemaError:

@@ -1,19 +1,25 @@
-"""Seekable random draws for invented tables, and categories drawn from weights.
+"""What invented tables are made of: seekable random draws, weights, and codebooks.
 
 Every variable of every chunk of rows has a keystream of its own, and row r of the chunk
-takes its word number r. A row is therefore the same however many rows follow it.
+takes its word number r. A row is therefore the same however many rows follow it. Codebooks and
+figures are files of this folder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
+from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Float64
+from pegsynth.schema import Feature, Schema
+from pegsynth.schema.toml import loads
 
 if TYPE_CHECKING:
     from pegsynth.random import RandomStream
@@ -21,6 +27,8 @@ if TYPE_CHECKING:
 Codes = NDArray[np.int64]
 
 CHUNK_ROWS = 1 << 17
+LOST = -1
+"""What a number that is not written down is drawn as."""
 
 _UNIT = 2.0**-53
 # Group plus uniform must not round up to the next group.
@@ -93,6 +101,30 @@ def cumulate(weights: Any) -> Float64:
     return np.asarray(steps / steps[..., -1:])
 
 
-def texts(categories: tuple[str, ...], codes: Codes) -> pl.Series:
-    """Return categories by their codes."""
-    return pl.Series(categories).gather(codes)
+def file_of(name: str) -> str:
+    """Return the text of a file of this folder."""
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+@cache
+def codebook(name: str) -> Schema:
+    """Return the reviewed codebook of an invented table."""
+    return loads(file_of(f"{name}.schema.toml"), name)
+
+
+def values(feature: Feature, codes: Codes) -> pl.Series:
+    """Return categories by their codes, the code after the last being null; numbers as they are."""
+    if feature.binned:
+        numbers = pl.Series(feature.name, codes)
+        return numbers.set(numbers == LOST, None) if feature.missing else numbers
+    texts = pl.Series(feature.name, [*feature.categories, None], dtype=pl.String)
+    listed = texts.cast(pl.Int64) if feature.integer else texts
+    return listed.gather(codes.astype(np.uint32))
+
+
+def at_least_one(**counts: object) -> None:
+    """Refuse what is no whole number of at least 1."""
+    for name, value in counts.items():
+        whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+        if not whole or value < 1:  # type: ignore[operator]
+            raise ParameterError(f"{name} must be a whole number of at least 1")
