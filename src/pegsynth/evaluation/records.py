@@ -255,8 +255,6 @@ class Cumulative(msgspec.Struct, frozen=True, kw_only=True):
         options = {
             "x_title": self.label or self.feature,
             "y_title": "share of rows",
-            "log_x": False,
-            "log_y": False,
             "as_percent": True,
             "steps": True,
         }

@@ -1,9 +1,4 @@
-"""A lock on an open file that ends with the process: `flock`, or what Windows has for it.
-
-Every lock of ours is taken here, so that one place says how two runs keep out of each other's
-way. A lock belongs to the open file: it is given back when that is closed, by a kill too.
-
-Files that appear whole or not at all.
+"""Files that appear whole or not at all, and locks on files.
 
 A path goes in; a temporary file on the same file system comes out, to be filled by the
 caller. When the block ends well it is synced and renamed over the path; when it does not,
@@ -12,6 +7,10 @@ it is gone and whatever stood under the name before is untouched.
 Where the system can, the temporary file has no name: a process that is killed leaves nothing
 of it behind. Elsewhere it is a hidden file in the same folder. Either way only its owner may
 read it.
+
+A lock is `flock`, or what Windows has for it. Every lock of ours is taken here, so that one place
+says how two runs keep out of each other's way. A lock belongs to the open file: it is given up when
+that is closed, by a kill too.
 """
 
 from __future__ import annotations
@@ -159,15 +158,22 @@ def atomic_file(
     draft: _NamedDraft | _NamelessDraft | None = None
     try:
         target = _target(path)
-        draft = _new_draft(target.parent)
+        draft = _NamelessDraft.of(target.parent) or _NamedDraft(target.parent)
         yield draft.path
         if before is not None:
             before()
-        draft.publish(target, _umasked(0o666) if mode is None else mode)
+        if mode is None:
+            # Reading the umask means setting it; a strict value for that moment harms nobody.
+            umask = os.umask(0o077)
+            os.umask(umask)
+            mode = 0o666 & ~umask
+        draft.publish(target, mode)
     except OutputError:
         raise
     except OSError as error:
-        if not _ours(error, draft.path if draft else None):
+        # An error may concern a file that the caller was reading, and not the output.
+        name = None if draft is None or error.filename is None else str(error.filename)
+        if name is not None and name != str(draft and draft.path) and not _HIDDEN.search(name):
             raise
         raise output_error(path, error) from None
     finally:
@@ -183,17 +189,13 @@ def atomic_text(path: str | Path, text: str, mode: int | None = None) -> None:
 
 def output_error(path: str | Path, error: OSError) -> OutputError:
     """Say which file could not be written and what to do about it."""
-    number = error.errno or _number_in(error)
+    # Polars writes the system's number into the text of its errors.
+    found = re.search(r"\(os error (\d{1,4})\)", str(error))
+    number = error.errno or (int(found[1]) if found else 0)
     known = _REMEDIES.get(number)
     reason = error.strerror or (os.strerror(number) if number else "no more")
     what = known or f"the system says {reason}; choose another place"
     return OutputError(f"cannot write {str(path)!r}: {what}")
-
-
-def _number_in(error: OSError) -> int:
-    """Return the system's error number that Polars writes into the text of its errors."""
-    found = re.search(r"\(os error (\d{1,4})\)", str(error))
-    return int(found[1]) if found else 0
 
 
 def _target(path: Path) -> Path:
@@ -247,18 +249,6 @@ def check_space(path: str | Path, least: int) -> None:
         )
 
 
-def _new_draft(folder: Path) -> _NamedDraft | _NamelessDraft:
-    nameless = getattr(os, "O_TMPFILE", 0)
-    if nameless:
-        # Not every file system has files without a name; the other way says what is wrong.
-        with suppress(OSError):
-            draft = _NamelessDraft(os.open(folder, nameless | os.O_RDWR, 0o600))
-            if draft.path.exists():
-                return draft
-            draft.discard()
-    return _NamedDraft(folder)
-
-
 class _NamedDraft:
     """A file that is not visible under its name yet: a hidden one beside its target."""
 
@@ -286,6 +276,18 @@ class _NamelessDraft:
         self._handle = handle
         self.path = Path(f"/proc/self/fd/{handle}")
 
+    @classmethod
+    def of(cls, folder: Path) -> _NamelessDraft | None:
+        """Make a draft in a folder, if its file system has files without a name."""
+        nameless = getattr(os, "O_TMPFILE", 0)
+        # What else is wrong with the folder is said where a file with a name is made there.
+        with suppress(OSError):
+            draft = cls(os.open(folder, nameless | os.O_RDWR, 0o600)) if nameless else None
+            if draft is None or draft.path.exists():
+                return draft
+            draft.discard()
+        return None
+
     def publish(self, target: Path, mode: int) -> None:
         _settle(self._handle, mode)
         hidden = _hidden(target.parent)
@@ -294,22 +296,19 @@ class _NamelessDraft:
             # folder given is not used: it makes Python follow the link to the open file.
             os.link(self.path, hidden, src_dir_fd=self._handle, follow_symlinks=True)
         except OSError:
-            self._copy(target, mode)
+            # Where it cannot be given a name, it is published by way of a file that has one.
+            named = _NamedDraft(target.parent)
+            try:
+                shutil.copyfile(self.path, named.path)
+                named.publish(target, mode)
+            finally:
+                named.discard()
             return
         try:
             _rename(hidden, target)
         finally:
             with suppress(OSError):
                 hidden.unlink()
-
-    def _copy(self, target: Path, mode: int) -> None:
-        """Publish by way of a named file where a nameless one cannot be given a name."""
-        named = _NamedDraft(target.parent)
-        try:
-            shutil.copyfile(self.path, named.path)
-            named.publish(target, mode)
-        finally:
-            named.discard()
 
     def discard(self) -> None:
         with suppress(OSError):
@@ -335,27 +334,8 @@ def _rename(temporary: Path, target: Path) -> None:
     temporary.replace(target)
     # The rename itself must survive a power cut; not every file system can promise that.
     with suppress(OSError):
-        _sync_folder(target.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _umasked(mode: int) -> int:
-    # Reading the umask means setting it; a strict value for that moment harms nobody.
-    umask = os.umask(0o077)
-    os.umask(umask)
-    return mode & ~umask
-
-
-def _ours(error: OSError, temporary: Path | None) -> bool:
-    """Whether an error concerns the output and not a file the caller was reading."""
-    if temporary is None or error.filename is None:
-        return True
-    name = str(error.filename)
-    return name == str(temporary) or bool(_HIDDEN.search(name))
+        handle = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

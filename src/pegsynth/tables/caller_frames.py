@@ -1,12 +1,11 @@
-"""Python objects as text, each for itself: what pandas keeps in columns of type object.
-
-Such a column may hold texts, numbers, dates and gaps side by side. The text of an object
-depends on that object alone, so that no row changes how another one is read (R30).
-
-Dataframes of the caller's own kind: in as Polars, out as they came.
+"""Dataframes of the caller's own kind: in as Polars, out as they came.
 
 The kind is recognised by the module of the class, so that neither pandas nor PyArrow is
 imported for a caller who does not use it.
+
+Columns of type object, which pandas keeps, may hold texts, numbers, dates and gaps side by side.
+The text of an object depends on that object alone, so that no row changes how another one is read
+(R30).
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import datetime as dt
 import decimal
 import math
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, Literal
 
 import numpy as np
@@ -55,25 +55,22 @@ def object_texts(values: Iterable[Any], name: str) -> pl.Series:
 
 
 def _text(value: Any) -> str | None:
-    """Return the text of one object; TypeError for one that has none."""
-    if _is_gap(value):
+    """Return the text of one object, None for a gap; TypeError for one that has no text."""
+    name = type(value).__name__
+    # pandas' own marks of a gap are NA and NaT.
+    if value is None or name in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, float | np.floating) and math.isnan(value):
+        return None
+    if isinstance(value, decimal.Decimal) and value.is_nan():
         return None
     for kinds, text in _TEXTS:
         if isinstance(value, kinds):
             return text(value)
     # pandas' month, quarter or week: its text tells it, and pandas reads it back.
-    if type(value).__name__ == "Period":
+    if name == "Period":
         return str(value)
     raise TypeError
-
-
-def _is_gap(value: Any) -> bool:
-    if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
-        return True
-    if isinstance(value, decimal.Decimal):
-        return value.is_nan()
-    # pandas' own marks: NA and NaT.
-    return type(value).__name__ in ("NAType", "NaTType")
 
 
 def _of_column(value: Any) -> str:
@@ -133,11 +130,16 @@ def frame_kind(data: object) -> FrameKind | None:
     name = type(data).__name__
     if module == "polars" and name in {"DataFrame", "LazyFrame"}:
         return "polars"
-    if module == "pandas" and name == "DataFrame":
-        return "pandas"
     if module == "pyarrow" and name in {"Table", "RecordBatch", "RecordBatchReader"}:
         return "pyarrow"
-    return "pandas" if any(_is_pandas(base) for base in type(data).__mro__) else None
+    return (
+        "pandas"
+        if any(
+            base.__module__.split(".")[0] == "pandas" and base.__name__ == "DataFrame"
+            for base in type(data).__mro__
+        )
+        else None
+    )
 
 
 def is_relation(data: object) -> bool:
@@ -152,9 +154,25 @@ def from_frame(data: Any) -> pl.DataFrame | pl.LazyFrame:
     if kind == "polars":
         frame: pl.DataFrame | pl.LazyFrame = data
         return frame
+    if kind == "pandas":
+        columns = [
+            _from_series(data.iloc[:, position].reset_index(drop=True), str(name))
+            for position, name in enumerate(data.columns)
+        ]
+        check_names([column.name for column in columns], "the table")
+        return pl.DataFrame(columns)
+    import pyarrow as pa
+
+    from pegsynth.tables.arrow_read import check_types, to_polars
+
     if is_relation(data):
         data = data.to_arrow_table()
-    return _from_pandas(data) if kind == "pandas" else _from_pyarrow(data)
+    check_names(data.schema.names, "the table")
+    check_types(data.schema, "the table")
+    try:
+        return to_polars(data.read_all() if hasattr(data, "read_all") else data)
+    except (pa.ArrowException, pl.exceptions.PolarsError):
+        raise DataError("the table cannot be read; check that PyArrow validates it") from None
 
 
 def without_rows(data: Any) -> Any:
@@ -203,7 +221,14 @@ def to_kind(frame: pl.DataFrame, kind: FrameKind | None, like: Any = None) -> An
         return _to_pandas(frame, like)
     if kind == "pyarrow":
         return _to_pyarrow(frame, None if is_relation(like) else like)
-    return _like_polars(frame, like)
+    types = {} if like is None else like.lazy().collect_schema()
+    for name, dtype in types.items():
+        # Categorical columns share one pool of texts, which holds those of `like`.
+        if name not in frame.columns or isinstance(dtype, pl.Categorical | pl.Enum):
+            continue
+        with suppress(pl.exceptions.PolarsError):
+            frame = frame.with_columns(pl.col(name).cast(dtype))
+    return frame
 
 
 def with_index(frame: Any, like: Any) -> Any:
@@ -211,10 +236,6 @@ def with_index(frame: Any, like: Any) -> Any:
     if frame_kind(like) == frame_kind(frame) == "pandas":
         frame.index = like.index
     return frame
-
-
-def _is_pandas(kind: type) -> bool:
-    return kind.__module__.split(".")[0] == "pandas" and kind.__name__ == "DataFrame"
 
 
 def text_columns(data: Any) -> frozenset[str]:
@@ -226,15 +247,6 @@ def text_columns(data: Any) -> frozenset[str]:
 
 def _holds_objects(dtype: Any) -> bool:
     return isinstance(dtype, np.dtype) and dtype.kind == "O"
-
-
-def _from_pandas(data: Any) -> pl.DataFrame:
-    columns = [
-        _from_series(data.iloc[:, position].reset_index(drop=True), str(name))
-        for position, name in enumerate(data.columns)
-    ]
-    check_names([column.name for column in columns], "the table")
-    return pl.DataFrame(columns)
 
 
 def _from_series(values: Any, name: str) -> pl.Series:
@@ -269,19 +281,6 @@ def _from_series(values: Any, name: str) -> pl.Series:
     return series.alias(name)
 
 
-def _from_pyarrow(data: Any) -> pl.DataFrame:
-    import pyarrow as pa
-
-    from pegsynth.tables.arrow_read import check_types, to_polars
-
-    check_names(data.schema.names, "the table")
-    check_types(data.schema, "the table")
-    try:
-        return to_polars(data.read_all() if hasattr(data, "read_all") else data)
-    except (pa.ArrowException, pl.exceptions.PolarsError):
-        raise DataError("the table cannot be read; check that PyArrow validates it") from None
-
-
 def check_names(names: list[str] | tuple[str, ...], source: str) -> None:
     """Refuse tables without columns, and empty or repeated column names."""
     if not names:
@@ -310,10 +309,14 @@ def check_polars_types(schema: pl.Schema, source: str) -> None:
 
 
 def _to_pandas(frame: pl.DataFrame, like: Any) -> Any:
+    import pandas as pd
+
     table = frame.to_pandas()
     for column in frame:
         if column.dtype.is_integer() and column.null_count():
-            table[column.name] = _nullable(column)
+            # It would make floats of whole numbers with gaps.
+            numbers, gaps = column.fill_null(0).to_numpy().copy(), column.is_null().to_numpy()
+            table[column.name] = pd.Series(pd.arrays.IntegerArray(numbers, gaps.copy()))
     wanted = {} if like is None else {str(name): dtype for name, dtype in like.dtypes.items()}
     for name in frame.columns:
         if name in wanted:
@@ -321,20 +324,18 @@ def _to_pandas(frame: pl.DataFrame, like: Any) -> Any:
     return table
 
 
-def _nullable(column: pl.Series) -> Any:
-    """Return whole numbers with gaps as pandas' whole numbers; it would make floats of them."""
-    import pandas as pd
-
-    numbers = column.fill_null(0).to_numpy().copy()
-    return pd.Series(pd.arrays.IntegerArray(numbers, column.is_null().to_numpy().copy()))
-
-
 def _like_pandas(values: Any, dtype: Any) -> Any:
     import pandas as pd
     import pyarrow as pa
 
     if isinstance(dtype, pd.CategoricalDtype):
-        return _like_category(values, dtype)
+        values = values.astype("category")
+        if dtype.ordered != values.cat.ordered:
+            values = values.cat.as_ordered() if dtype.ordered else values.cat.as_unordered()
+        with suppress(TypeError, ValueError):
+            kind = dtype.categories.dtype
+            return values.cat.rename_categories(values.cat.categories.astype(kind))
+        return values
     if values.isna().any() and dtype.kind in "iub" and not hasattr(dtype, "na_value"):
         dtype = {"i": "Int", "u": "UInt", "b": "boolean"}[dtype.kind] + (
             str(8 * dtype.itemsize) if dtype.kind in "iu" else ""
@@ -349,45 +350,14 @@ def _like_pandas(values: Any, dtype: Any) -> Any:
         return values
 
 
-def _like_category(values: Any, dtype: Any) -> Any:
-    values = values.astype("category")
-    if dtype.ordered != values.cat.ordered:
-        values = values.cat.as_ordered() if dtype.ordered else values.cat.as_unordered()
-    try:
-        return values.cat.rename_categories(values.cat.categories.astype(dtype.categories.dtype))
-    except (TypeError, ValueError):
-        return values
-
-
 def _to_pyarrow(frame: pl.DataFrame, like: Any) -> Any:
     import pyarrow as pa
 
     table = frame.to_arrow()
-    if like is None:
-        return table
-    for position, name in enumerate(table.column_names):
+    for position, name in enumerate(table.column_names if like is not None else ()):
         index = like.schema.get_field_index(name)
-        if index < 0:
-            continue
-        try:
-            column = table.column(position).cast(like.schema.field(index).type)
-        except pa.ArrowException:
-            continue
-        table = table.set_column(position, name, column)
+        if index >= 0:
+            with suppress(pa.ArrowException):
+                column = table.column(position).cast(like.schema.field(index).type)
+                table = table.set_column(position, name, column)
     return table
-
-
-def _like_polars(frame: pl.DataFrame, like: Any) -> pl.DataFrame:
-    if like is None:
-        return frame
-    for name, dtype in like.lazy().collect_schema().items():
-        if name not in frame.columns or dtype == frame.schema[name]:
-            continue
-        # Categorical columns share one pool of texts, which holds those of `like`.
-        if isinstance(dtype, pl.Categorical | pl.Enum):
-            continue
-        try:
-            frame = frame.with_columns(pl.col(name).cast(dtype))
-        except pl.exceptions.PolarsError:
-            continue
-    return frame

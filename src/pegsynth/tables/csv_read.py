@@ -1,29 +1,31 @@
-"""The text convention of CSV cells.
+"""Streaming CSV: bytes of a file in, frames of text out, strictly.
+
+Separator and encoding are declared by a `Dialect`. The bytes become UTF-8, whatever they are on
+disk, and the file is cut into blocks of whole records, so that memory is bounded whatever its size.
+Before Polars parses a block its skeleton (separators, line ends and quotes, nothing else)
+is compared with the one every record must have: too many and too few fields, blank lines
+and stray quotes are refused with their line number, where a parser would pad or guess.
+An unquoted empty field is null; a quoted one is the empty text. What cannot be decompressed or
+decoded is refused without being shown.
 
 Spreadsheets run a cell that starts with ``=``, ``+``, ``-``, ``@``, a tab or a carriage
 return as a formula. Text that starts so, and is not a number, is written with a leading
 apostrophe; column names too. Readers take the apostrophe off again: from a column name
 always, from a cell when the text with it is not a listed category and the text without
 it is. A table that lists both ``=x`` and ``'=x`` is the one case that does not survive.
-
-Streaming CSV: bytes of a file in, frames of text out, strictly.
-
-Separator and encoding are declared by a `Dialect`. The file is cut into blocks of whole
-records, so that memory is bounded whatever its size.
-Before Polars parses a block its skeleton (separators, line ends and quotes, nothing else)
-is compared with the one every record must have: too many and too few fields, blank lines
-and stray quotes are refused with their line number, where a parser would pad or guess.
-An unquoted empty field is null; a quoted one is the empty text.
 """
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import BinaryIO, Protocol
 
 import numpy as np
 import polars as pl
@@ -33,9 +35,8 @@ from pegsynth.errors import DataError
 from pegsynth.schema.dialect import SEPARATORS, Dialect
 from pegsynth.tables.caller_frames import check_names
 from pegsynth.tables.file_kinds import compression_of
-from pegsynth.tables.file_sets import File, size_of
+from pegsynth.tables.file_sets import File, RemoteFile, size_of
 from pegsynth.tables.reader import TableReader, Wanted, unreadable
-from pegsynth.tables.text_bytes import Bytes, open_text
 
 _STARTS = "=+-@\t\r"
 # Ranges of text that hold all the starts and little else: comparing is faster than matching.
@@ -75,13 +76,12 @@ def protect_frame(frame: pl.DataFrame) -> pl.DataFrame:
         if isinstance(dtype, pl.Categorical)
         or (isinstance(dtype, pl.Enum) and dtype.categories.str.contains(_START).any())
     ]
-    return frame.with_columns(_protected(name) for name in risky).rename(protect)
-
-
-def _protected(name: str) -> pl.Expr:
-    text = pl.col(name).cast(pl.String)
-    formula = text.str.contains(_START) & ~text.str.contains(_NUMBER)
-    return pl.when(formula).then(pl.lit("'") + text).otherwise(text).alias(name)
+    protected = []
+    for name in risky:
+        text = pl.col(name).cast(pl.String)
+        formula = text.str.contains(_START) & ~text.str.contains(_NUMBER)
+        protected.append(pl.when(formula).then(pl.lit("'") + text).otherwise(text).alias(name))
+    return frame.with_columns(protected).rename(protect)
 
 
 BLOCK_BYTES = 1 << 23
@@ -104,12 +104,100 @@ _BLANK_LINE = re.compile(rb"(?:^|\n)\r?(?=\n)")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
+class Bytes(Protocol):
+    """What can be read."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return at most so many bytes; none at the end."""
+
+
+@contextmanager
+def open_text(path: File, dialect: Dialect) -> Iterator[Bytes]:
+    """Yield the bytes of a text file as UTF-8."""
+    with path.open("rb") as handle:
+        stream: Bytes = handle
+        if compression := compression_of(path):
+            stream = _Decompressed(path, handle, compression)
+        if dialect.codec != "utf-8":
+            stream = _Decoded(path, stream, dialect)
+        yield stream
+
+
+class _Decompressed:
+    def __init__(self, path: File, handle: BinaryIO, compression: str) -> None:
+        import pyarrow as pa
+
+        self._path = path
+        source = handle if isinstance(path, RemoteFile) else pa.PythonFile(handle, "r")
+        self._stream = pa.CompressedInputStream(source, compression)
+
+    def read(self, size: int, /) -> bytes:
+        try:
+            found: bytes = self._stream.read(size)
+        except OSError:
+            raise DataError(
+                f"{self._path}: the file is truncated or is not compressed as its name says; write "
+                "it again, or give it the extension of what it is"
+            ) from None
+        return found
+
+
+class _Decoded:
+    """Characters of another encoding as UTF-8."""
+
+    def __init__(self, path: File, stream: Bytes, dialect: Dialect) -> None:
+        self._path = path
+        self._stream = stream
+        self._name = dialect.encoding
+        self._decoder = codecs.getincrementaldecoder(dialect.codec)()
+        self._line = 1
+        self._ended = self._broken = False
+
+    def read(self, size: int, /) -> bytes:
+        text = ""
+        while not (text or self._ended or self._broken):
+            data = self._stream.read(size)
+            self._ended = not data
+            text = self._decoded(data)
+            self._line += text.count("\n")
+        if self._broken and not text:
+            raise DataError(
+                f"{self._path}: line {self._line}: the text is not {self._name}; say which "
+                "encoding it has (--encoding, or encoding under [table] of the schema)"
+            )
+        return text.encode()
+
+    def _decoded(self, data: bytes) -> str:
+        """Return the text up to what is none: a row must not decide how the header is read."""
+        before = self._decoder.getstate()
+        try:
+            text = self._decoder.decode(data, final=self._ended)
+        except UnicodeError as error:
+            self._broken = True
+            self._decoder.setstate(before)
+            # UTF-16 without its byte order mark is none from the start, and says no place.
+            valid = data[: max(getattr(error, "start", 0) - len(before[0]), 0)]
+            return self._decoded(valid) if valid else ""
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            self._broken = True
+            text = text[: error.start]
+        return text
+
+
 def open_csv(path: File, dialect: Dialect) -> TableReader:
     """Open a text file; `expected_rows` is 0 only if it surely has none."""
     dialect = dialect.settled(str(path))
     try:
         columns, has_rows = read_header(path, dialect)
-        expected = expected_rows(path, size_of(path)) if has_rows else 0
+        expected = None if has_rows else 0
+        # Bytes on disk say nothing of the rows of a compressed file.
+        if has_rows and not compression_of(path):
+            with path.open("rb") as handle:
+                start = handle.read(_GUESS_BYTES)
+            lines = size_of(path) / max(len(start), 1) * start.count(b"\n")
+            expected = max(1, round(lines) - 1)
     except OSError as error:
         raise unreadable(path, error) from None
     check_names(columns, str(path))
@@ -129,35 +217,20 @@ def read_header(path: File, dialect: Dialect = COMMAS) -> tuple[tuple[str, ...],
             if len(start) > RECORD_BYTES:
                 raise _endless(path)
         line, _, rest = start.partition(b"\n")
-        rows = _has_rows(rest, handle)
+        # Anything but line ends is a row, and so is what cannot be read.
+        rows = True
+        while not rest.strip(b"\r\n"):
+            try:
+                rest = handle.read(_HEADER_BYTES)
+            except DataError:
+                break
+            if not rest:
+                rows = False
+                break
     if not (rows or line.strip(b"\r")):
         raise DataError(f"{path}: the file is empty; give one with a header line and rows")
     _check_bytes(path, line, 1)
     return _header_names(path, line + b"\n", dialect), rows
-
-
-def _has_rows(data: bytes, handle: Bytes) -> bool:
-    """Say whether there is anything but line ends; what cannot be read is something."""
-    while not data.strip(b"\r\n"):
-        try:
-            data = handle.read(_HEADER_BYTES)
-        except DataError:
-            return True
-        if not data:
-            return False
-    return True
-
-
-def expected_rows(path: File, size: int) -> int | None:
-    """Guess the rows of a file of `size` bytes from its first records; at least 1.
-
-    None where bytes on disk say nothing of it, as in a compressed file.
-    """
-    if compression_of(path):
-        return None
-    with path.open("rb") as handle:
-        start = handle.read(_GUESS_BYTES)
-    return max(1, round(size / max(len(start), 1) * start.count(b"\n")) - 1)
 
 
 def read_batches(
@@ -183,32 +256,28 @@ def read_batches(
     """
     skip = 0 if wanted is None else wanted.skip
     hints = {} if wanted is None else wanted.hints
-    columns = None if wanted is None else wanted.columns
     # One block is parsed while the one before it is used and the one after it is checked.
     with ThreadPoolExecutor(1) as parser:
         parsing: Future[pl.DataFrame] | None = None
-        for body, names, rows in _checked(path, dialect, block_bytes or BLOCK_BYTES):
-            passed = min(skip, rows)
+        for block in _checked(path, dialect, block_bytes or BLOCK_BYTES):
+            passed = min(skip, block.rows)
             skip -= passed
-            if passed == rows:
+            if passed == block.rows:
                 continue
-            block = _Block(path, body, names, rows, dialect.separator)
             started = parser.submit(block.parsed, passed, hints)
             if parsing is not None:
-                yield from _slices(parsing.result(), columns)
+                yield from _slices(parsing.result(), wanted)
             parsing = started
         if parsing is not None:
-            yield from _slices(parsing.result(), columns)
+            yield from _slices(parsing.result(), wanted)
 
 
-def _slices(frame: pl.DataFrame, columns: Sequence[str] | None) -> Iterator[pl.DataFrame]:
-    return (frame if columns is None else frame.select(columns)).iter_slices(BATCH_ROWS)
+def _slices(frame: pl.DataFrame, wanted: Wanted | None) -> Iterator[pl.DataFrame]:
+    return (frame if wanted is None else frame.select(wanted.columns)).iter_slices(BATCH_ROWS)
 
 
-def _checked(
-    path: File, dialect: Dialect, block_bytes: int
-) -> Iterator[tuple[bytes, tuple[str, ...], int]]:
-    """Yield blocks whose records are sound, with the column names and the number of records."""
+def _checked(path: File, dialect: Dialect, block_bytes: int) -> Iterator[_Block]:
+    """Yield blocks whose records are sound."""
     names: tuple[str, ...] = ()
     line = 1
     for block in _blocks(path, dialect, block_bytes):
@@ -221,7 +290,7 @@ def _checked(
             line += 1
         if body:
             rows = _check_records(path, body, len(names), line, dialect.separator)
-            yield body, names, rows
+            yield _Block(path, body, names, rows, dialect.separator)
             line += body.count(b"\n") if _QUOTE in body else rows
 
 
@@ -347,8 +416,12 @@ def _check_records(path: File, body: bytes, fields: int, line: int, mark: str) -
     rows = len(skeleton) // fields
     if skeleton != (mark.encode() * (fields - 1) + b"\n") * rows:
         raise _ragged(path, body, skeleton, fields, line)
-    if fields == 1:
-        _check_blank(path, body, line)
+    quotes = position = 0
+    for match in _BLANK_LINE.finditer(body) if fields == 1 else ():
+        quotes += body.count(b'"', position, match.end())
+        position = match.end()
+        if quotes % 2 == 0:
+            raise _blank(path, line + body.count(b"\n", 0, position))
     return rows
 
 
@@ -392,16 +465,6 @@ def _ragged(path: File, body: bytes, skeleton: bytes, fields: int, line: int) ->
     )
 
 
-def _check_blank(path: File, body: bytes, line: int) -> None:
-    quotes = 0
-    position = 0
-    for match in _BLANK_LINE.finditer(body):
-        quotes += body.count(b'"', position, match.end())
-        position = match.end()
-        if quotes % 2 == 0:
-            raise _blank(path, line + body.count(b"\n", 0, position))
-
-
 def _blank(path: File, line: int) -> DataError:
     return DataError(
         f'{path}: line {line} is blank; remove it, or write "" for an empty field of a table '
@@ -421,20 +484,14 @@ class _Block:
 
     def parsed(self, passed: int, hints: Mapping[str, pl.DataType]) -> pl.DataFrame:
         """Return the records after the first `passed`."""
-        frame = self._typed(hints) if hints else None
-        return (self._texts() if frame is None else frame).slice(passed)
-
-    def _typed(self, hints: Mapping[str, pl.DataType]) -> pl.DataFrame | None:
-        schema = {name: hints.get(name, pl.String()) for name in self.names}
-        try:
-            typed = pl.read_csv(
-                self.body, has_header=False, schema=schema, separator=self.separator
-            )
-        except pl.exceptions.PolarsError:
-            return None
-        return typed if typed.shape == (self.rows, len(self.names)) else None
-
-    def _texts(self) -> pl.DataFrame:
+        if hints:
+            schema = {name: hints.get(name, pl.String()) for name in self.names}
+            with suppress(pl.exceptions.PolarsError):
+                typed = pl.read_csv(
+                    self.body, has_header=False, schema=schema, separator=self.separator
+                )
+                if typed.shape == (self.rows, len(self.names)):
+                    return typed.slice(passed)
         try:
             frame = pl.read_csv(
                 self.body, has_header=False, infer_schema=False, separator=self.separator
@@ -444,4 +501,4 @@ class _Block:
         if frame.shape != (self.rows, len(self.names)):
             raise DataError(f"{self.path}: the quotes are not balanced; quote fields in whole")
         frame.columns = list(self.names)
-        return frame
+        return frame.slice(passed)

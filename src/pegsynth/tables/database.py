@@ -299,22 +299,19 @@ def check_database_target(target: DatabaseTarget) -> None:
 
 
 class DatabaseWriter:
-    """Takes the frames of one table, all with the same columns and types."""
+    """Fills a new table, which appears when it is committed."""
 
     def __init__(self, target: DatabaseTarget, content: Content) -> None:
         self._target, self._content = target, content
         self._connection = connect(target.uri, read_only=False)
         self._fresh = True
 
-    def close(self) -> None:
+    def complete(self) -> None:
         """Let the table appear."""
-        try:
-            with plain_errors(f"cannot write {self._target}", OutputError):
-                self._connection.commit()
-        finally:
-            self.abandon()
+        with plain_errors(f"cannot write {self._target}", OutputError):
+            self._connection.commit()
 
-    def abandon(self) -> None:
+    def close(self) -> None:
         """Let go of the database; what was not committed goes away with the connection."""
         self._connection.close()
 

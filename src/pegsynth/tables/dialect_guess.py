@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from pegsynth.errors import DataError
 from pegsynth.schema.dialect import Dialect
+from pegsynth.tables.csv_read import open_text
 from pegsynth.tables.file_kinds import table_format
 from pegsynth.tables.file_sets import File
-from pegsynth.tables.text_bytes import open_text
 
 _PIECE = 1 << 20
 _LINES = 2_000

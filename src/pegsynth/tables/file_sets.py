@@ -130,7 +130,12 @@ def find_files(source: str) -> list[TableFile]:
     scheme = scheme_of(source)
     if scheme in STORES:
         return _remote_files(source)
-    text = source if scheme is None else _local_path(source, scheme)
+    if scheme not in (None, "file"):
+        known = ", ".join(f"{name}://" for name in ("file", *STORES, *DATABASES))
+        raise DataError(f"addresses that start with {scheme}:// cannot be read; known are {known}")
+    if scheme is not None and urlsplit(source).netloc not in ("", "localhost"):
+        raise DataError(f"{source}: file:// names files of this machine; write file:///path")
+    text = source if scheme is None else unquote(urlsplit(source).path)
     path = Path(text)
     if path.is_dir():
         found = list(_walk(path))
@@ -157,36 +162,30 @@ def refuse_lakehouses(places: Iterable[str], listed: Listed) -> None:
     listed
         Looks into a folder.
     """
-    for folder in dict.fromkeys(folder for place in places for folder in _upwards(place)):
-        found = _lakehouse(folder, listed)
-        if found is not None:
-            kind, mark = found
-            raise DataError(
-                f"{folder}: this folder is {kind} table (it has {mark}), and its files also "
-                "hold rows that were deleted or replaced; export its current rows to a Parquet "
-                f"file, {_REMEDIES[kind]}, and give that file"
-            )
+    folders: dict[str, None] = {}
+    for place in places:
+        # Up to the root or the bucket.
+        above = place.rstrip("/")
+        while above and not above.endswith(("/", ":")):
+            folders[above] = None
+            above = above.rpartition("/")[0]
+    for folder in folders:
+        for mark, kind in _LOGS.items():
+            if listed(f"{folder}/{mark}") is not None:
+                raise _lakehouse(folder, kind, mark)
+        names = listed(f"{folder}/metadata") or ()
+        tables = [name for name in names if name.endswith(".metadata.json")]
+        own = any(map(_ICEBERG.fullmatch, tables))
+        if own or (tables and listed(f"{folder}/data") is not None):
+            raise _lakehouse(folder, "an Iceberg", "metadata/*.metadata.json")
 
 
-def _upwards(place: str) -> Iterator[str]:
-    """Yield a place and the folders above it, up to the root or the bucket."""
-    place = place.rstrip("/")
-    while place and not place.endswith(("/", ":")):
-        yield place
-        place = place.rpartition("/")[0]
-
-
-def _lakehouse(folder: str, listed: Listed) -> tuple[str, str] | None:
-    """Return whose folder it is, and what tells it."""
-    for mark, kind in _LOGS.items():
-        if listed(f"{folder}/{mark}") is not None:
-            return kind, mark
-    tables = [
-        name for name in listed(f"{folder}/metadata") or () if name.endswith(".metadata.json")
-    ]
-    if any(map(_ICEBERG.fullmatch, tables)) or (tables and listed(f"{folder}/data") is not None):
-        return "an Iceberg", "metadata/*.metadata.json"
-    return None
+def _lakehouse(folder: str, kind: str, mark: str) -> DataError:
+    return DataError(
+        f"{folder}: this folder is {kind} table (it has {mark}), and its files also "
+        "hold rows that were deleted or replaced; export its current rows to a Parquet "
+        f"file, {_REMEDIES[kind]}, and give that file"
+    )
 
 
 def _refuse_lakehouses_here(places: Iterable[Path]) -> None:
@@ -257,21 +256,6 @@ def refuse_secrets(source: str, remedy: str) -> None:
         raise DataError(f"the {scheme}:// address holds a password or key; {remedy}")
 
 
-def unknown_scheme(scheme: str) -> DataError:
-    """Say which addresses can be read."""
-    known = ", ".join(f"{name}://" for name in ("file", *STORES, *DATABASES))
-    return DataError(f"addresses that start with {scheme}:// cannot be read; known are {known}")
-
-
-def _local_path(source: str, scheme: str) -> str:
-    if scheme != "file":
-        raise unknown_scheme(scheme)
-    parts = urlsplit(source)
-    if parts.netloc not in ("", "localhost"):
-        raise DataError(f"{source}: file:// names files of this machine; write file:///path")
-    return unquote(parts.path)
-
-
 def _walk(folder: Path) -> Iterator[Path]:
     """Yield the files below a folder in order, but none that is hidden or a marker."""
     for root, folders, names in os.walk(folder):
@@ -287,7 +271,15 @@ def _aside(name: str) -> bool:
 
 def _folder_files(source: str, found: Sequence[tuple[File, str]]) -> list[TableFile]:
     """Give every file of a folder the columns that its folders name."""
-    files = [TableFile(file, _fixed(inside)) for file, inside in found]
+    files = []
+    for file, inside in found:
+        pairs = (part.partition("=") for part in inside.split("/")[:-1])
+        fixed = {
+            unquote(name): None if value == _NO_VALUE else unquote(value)
+            for name, equals, value in pairs
+            if equals and name
+        }
+        files.append(TableFile(file, fixed))
     if not files:
         raise DataError(f"{source}: the folder holds no files; give a file, or another folder")
     names = list(files[0].fixed)
@@ -298,15 +290,6 @@ def _folder_files(source: str, found: Sequence[tuple[File, str]]) -> list[TableF
                 "give files alike"
             )
     return files
-
-
-def _fixed(inside: str) -> dict[str, str | None]:
-    pairs = (part.partition("=") for part in inside.split("/")[:-1])
-    return {
-        unquote(name): None if value == _NO_VALUE else unquote(value)
-        for name, equals, value in pairs
-        if equals and name
-    }
 
 
 def _state(file: File) -> FileState:
@@ -325,7 +308,10 @@ def _remote_files(source: str) -> list[TableFile]:
 
     refuse_secrets(source, "let PyArrow find it in the environment or a configuration file")
     parts = urlsplit(source)
-    folder, pattern = _split_magic(parts.path)
+    # A path is cut before the first folder or file name that is a pattern.
+    names = parts.path.split("/")
+    magic = next((at for at, name in enumerate(names) if glob.has_magic(name)), len(names))
+    folder, pattern = "/".join(names[:magic]), names[magic:]
     options = f"?{parts.query}" if parts.query else ""
     prefix = f"{parts.scheme}://{parts.netloc}"
     try:
@@ -342,15 +328,21 @@ def _remote_files(source: str) -> list[TableFile]:
             f"{prefix}{folder}: it cannot be reached or read; check the address, your rights and "
             "the network"
         ) from None
-    found = [
-        (RemoteFile(f"{prefix}{folder.rstrip('/')}/{inside}", entry.path, filesystem), inside)
-        for entry in sorted(listed, key=lambda entry: entry.path.split("/"))
-        if entry.type == fs.FileType.File
-        and not any(map(_aside, (inside := entry.path[len(base.rstrip("/")) + 1 :]).split("/")))
-        and _matches(inside, pattern)
-    ]
-    places = (file.path for file, _ in found)
-    refuse_lakehouses(places, _folders_of(listed).get)
+    found = []
+    for entry in sorted(listed, key=lambda entry: entry.path.split("/")):
+        inside = entry.path[len(base.rstrip("/")) + 1 :]
+        names = inside.split("/")
+        if entry.type != fs.FileType.File or any(map(_aside, names)):
+            continue
+        # Name by name: no pattern reaches over a slash.
+        if pattern and (
+            len(names) != len(pattern) or not all(map(fnmatch.fnmatchcase, names, pattern))
+        ):
+            continue
+        found.append(
+            (RemoteFile(f"{prefix}{folder.rstrip('/')}/{inside}", entry.path, filesystem), inside)
+        )
+    refuse_lakehouses((file.path for file, _ in found), _folders_of(listed).get)
     if pattern:
         if not found:
             raise DataError(f"{prefix}{parts.path}: no file matches; check the pattern")
@@ -386,20 +378,3 @@ def _filesystem(address: str) -> tuple[Any, str]:
 
     found: tuple[Any, str] = fs.FileSystem.from_uri(address)
     return found
-
-
-def _split_magic(path: str) -> tuple[str, str]:
-    """Cut a path before the first folder or file name that is a pattern."""
-    names = path.split("/")
-    for index, name in enumerate(names):
-        if glob.has_magic(name):
-            return "/".join(names[:index]), "/".join(names[index:])
-    return path, ""
-
-
-def _matches(inside: str, pattern: str) -> bool:
-    """Say whether a name below the folder fits a pattern, level by level."""
-    if not pattern:
-        return True
-    names, wanted = inside.split("/"), pattern.split("/")
-    return len(names) == len(wanted) and all(map(fnmatch.fnmatchcase, names, wanted))

@@ -16,7 +16,7 @@ import polars as pl
 from pegsynth.errors import OutputError
 from pegsynth.schema.dtypes import as_text
 from pegsynth.schema.number_text import parsed_number
-from pegsynth.tables.table_output import Content, check_limits
+from pegsynth.tables.table_output import Content, TableWriter, check_limits
 
 if TYPE_CHECKING:
     from xlsxwriter import Workbook
@@ -30,7 +30,7 @@ _MOST_MISSING = 3
 _FIRST_DAY = dt.datetime(1900, 3, 1)
 
 
-class OfficeWriter:
+class OfficeWriter(TableWriter):
     """Gathers the frames of a table, and writes them when it is closed."""
 
     def __init__(self, temporary: Path, content: Content) -> None:
@@ -44,13 +44,15 @@ class OfficeWriter:
         check_limits(self._path, frame.columns, None)
         self._frames.append(frame)
 
-    def abandon(self) -> None:
-        """Do nothing: nothing was written."""
-
-    def close(self) -> None:
+    def complete(self) -> None:
         """Write the file."""
         frame = pl.concat(self._frames, rechunk=True)
-        long = {name for name, each in self._features.items() if _has_long_numbers(each)}
+        long = set()
+        for name, each in self._features.items():
+            listed = map(parsed_number, (*each.categories, *each.not_applicable, *each.missing))
+            # A float would round a category that is a whole number of so many digits.
+            if any(number is not None and abs(number) >= _EXACT for number in listed):
+                long.add(name)
         # Statistics files hold long floats, though not long whole numbers; a sheet holds neither.
         floats = self._kind == "excel"
         frame = self._content.as_categories(
@@ -113,21 +115,17 @@ class OfficeWriter:
                 for row, (method, cell) in enumerate(_cells(frame[name], book), start=1):
                     if cell is not None:
                         getattr(sheet, method)(row, column, *cell)
-            self._codebook_sheet(book)
-
-    def _codebook_sheet(self, book: Workbook) -> None:
-        lines = [
-            (each.name, code, text)
-            for each in self._features.values()
-            for code, text in (("", each.label), *each.value_labels)
-            if text
-        ]
-        if not lines:
-            return
-        sheet = book.add_worksheet("codebook")
-        for row, line in enumerate([("column", "code", "label"), *lines]):
-            for column, text in enumerate(line):
-                sheet.write_string(row, column, text[:MOST_TEXT])
+            lines = [
+                (each.name, code, text)
+                for each in self._features.values()
+                for code, text in (("", each.label), *each.value_labels)
+                if text
+            ]
+            if lines:
+                sheet = book.add_worksheet("codebook")
+                for row, line in enumerate([("column", "code", "label"), *lines]):
+                    for column, text in enumerate(line):
+                        sheet.write_string(row, column, text[:MOST_TEXT])
 
 
 _WRITERS: Mapping[str, Callable[[OfficeWriter, pl.DataFrame], None]] = {
@@ -143,24 +141,15 @@ def _plain(series: pl.Series) -> pl.Series:
     if dtype.is_decimal() or dtype == pl.Float32:
         return series.cast(pl.Float64)
     if dtype.is_integer():
-        return series if _fits(series) else series.cast(pl.Float64)
+        # Of whole numbers these fit Stata's largest integers, by their type.
+        fits = dtype in (pl.Int8, pl.Int16, pl.UInt8, pl.UInt16)
+        return series if fits else series.cast(pl.Float64)
     if dtype in (pl.Float64, pl.Date, pl.String):
         return series
     if isinstance(dtype, pl.Datetime):
         # Times of a zone are told by its clocks, which is how the schema reads them.
         return series.dt.replace_time_zone(None).cast(pl.Datetime("us"))
     return as_text(series)
-
-
-def _has_long_numbers(feature: Feature) -> bool:
-    """Say whether a category is a whole number that a float would round."""
-    numbers = map(parsed_number, (*feature.categories, *feature.not_applicable, *feature.missing))
-    return any(number is not None and abs(number) >= _EXACT for number in numbers)
-
-
-def _fits(series: pl.Series) -> bool:
-    """Say by its type whether a column of whole numbers fits Stata's largest integers."""
-    return series.dtype in (pl.Int8, pl.Int16, pl.UInt8, pl.UInt16)
 
 
 def _labels(feature: Feature, kind: str, *, numbers: bool) -> dict[str | float, str]:

@@ -128,11 +128,11 @@ class TableWriter(Protocol):
     def write(self, frame: pl.DataFrame) -> None:
         """Append rows."""
 
-    def close(self) -> None:
-        """Write what is left; the table is complete."""
+    def complete(self) -> None:
+        """Write what is left, when all rows are in."""
 
-    def abandon(self) -> None:
-        """Let go of a table that is not wanted any more, whatever state it is in."""
+    def close(self) -> None:
+        """Let go of the table, whatever state it is in."""
 
 
 def check_writable(path: Output) -> str:
@@ -186,15 +186,15 @@ def check_table(
     codec = (dialect or Dialect()).settled(str(path)).codec
     if not isinstance(path, DatabaseTarget) and table_format(path) == "csv" and codec[:3] != "utf":
         for text in (*columns, *texts):
-            try:
+            with _encodable(path, dialect or Dialect()):
                 text.encode(codec)
-            except UnicodeEncodeError:
-                raise _not_in_encoding(path, dialect) from None
 
 
 def check_limits(path: Output, columns: Sequence[str], rows: int | None) -> None:
     """Refuse columns and numbers of rows that a format cannot hold."""
+    called = repr(str(path))
     if isinstance(path, DatabaseTarget):
+        called = str(path)
         limits = DATABASE_LIMITS["sqlite" if is_sqlite(path.uri) else "postgresql"]
         place, remedy = "database", "write a file"
     else:
@@ -208,11 +208,11 @@ def check_limits(path: Output, columns: Sequence[str], rows: int | None) -> None
             else f"a table of this database holds at most {limits.columns:,} columns, and there "
             f"are {len(columns):,}"
         )
-        raise OutputError(f"cannot write {_called(path)}: {most}; {remedy}")
+        raise OutputError(f"cannot write {called}: {most}; {remedy}")
     for name in columns:
         if len(name.encode()) > limits.name_bytes or not limits.names.fullmatch(name):
             raise OutputError(
-                f"cannot write {_called(path)}: the column name {name[:80]!r} is not allowed in "
+                f"cannot write {called}: the column name {name[:80]!r} is not allowed in "
                 f"this {place}; rename the column, or {remedy}"
             )
     known: dict[str, str] = {}
@@ -226,16 +226,15 @@ def check_limits(path: Output, columns: Sequence[str], rows: int | None) -> None
             )
 
 
-def _called(path: Output) -> str:
-    return str(path) if isinstance(path, DatabaseTarget) else repr(str(path))
-
-
-def _not_in_encoding(path: object, dialect: Dialect | None) -> OutputError:
-    return OutputError(
-        f"cannot write {str(path)!r}: a category or column name of the schema has a character that "
-        f"{(dialect or Dialect()).encoding} does not have; write it with --encoding utf-8, or as "
-        ".parquet"
-    )
+@contextmanager
+def _encodable(path: object, dialect: Dialect) -> Iterator[None]:
+    try:
+        yield
+    except UnicodeEncodeError:
+        raise OutputError(
+            f"cannot write {str(path)!r}: a category or column name of the schema has a character "
+            f"that {dialect.encoding} does not have; write it with --encoding utf-8, or as .parquet"
+        ) from None
 
 
 def named_target(output: str, *, table: str | None = None) -> Path | DatabaseTarget:
@@ -282,31 +281,38 @@ def open_writer(
         As for `Content`.
     """
     if isinstance(path, DatabaseTarget):
-        content = Content(path, "database", codebook, texts)
-        with _closed(DatabaseWriter(path, content)) as writer:
-            yield writer
-            if before is not None:
-                before()
+        # Without a name of its own for a while, a table appears when it is committed.
+        with _writing(
+            DatabaseWriter(path, Content(path, "database", codebook, texts)), before
+        ) as w:
+            yield w
         return
     kind = check_writable(path)
     content = Content(path, kind, codebook, texts, marks or {})
-    with (
-        atomic_file(path, mode=mode, before=before) as temporary,
-        _plain_errors(path),
-        _closed(named(KINDS[kind].writer)(temporary, content)) as writer,
-    ):
-        yield writer
+    with atomic_file(path, mode=mode, before=before) as temporary:
+        try:
+            with _writing(named(KINDS[kind].writer)(temporary, content)) as writer:
+                yield writer
+        except pl.exceptions.PolarsError:
+            # The writers' own errors may quote values.
+            raise OutputError(
+                f"cannot write {str(path)!r}: the columns cannot be written in this format; choose "
+                "another extension"
+            ) from None
 
 
 @contextmanager
-def _closed(writer: TableWriter) -> Iterator[TableWriter]:
-    """Close a writer whose table is complete, and abandon any other."""
+def _writing(
+    writer: TableWriter, before: Callable[[], None] | None = None
+) -> Iterator[TableWriter]:
+    """Complete a table whose rows are all in, and let go of it in any case."""
     try:
         yield writer
-    except BaseException:
-        writer.abandon()
-        raise
-    writer.close()
+        if before is not None:
+            before()
+        writer.complete()
+    finally:
+        writer.close()
 
 
 def write_table(path: str | Path, frame: pl.DataFrame, *, mode: int | None = None) -> None:
@@ -315,7 +321,7 @@ def write_table(path: str | Path, frame: pl.DataFrame, *, mode: int | None = Non
         writer.write(frame)
 
 
-class CsvWriter:
+class CsvWriter(TableWriter):
     """Writes text, compressed as the name of the output says."""
 
     def __init__(self, temporary: Path, content: Content) -> None:
@@ -359,31 +365,23 @@ class CsvWriter:
             separator=self._dialect.separator,
         )
         if target is not self._handle:
-            self._handle.write(self._encoded(target.getvalue()))
+            text: bytes = target.getvalue()
+            if self._dialect.codec == "utf-16":
+                # One mark at the start says the order of bytes.
+                mark = codecs.BOM_UTF16_LE if self._fresh else b""
+                text = mark + text.decode().encode("utf-16-le")
+            elif self._dialect.codec != "utf-8":
+                with _encodable(self._content.path, self._dialect):
+                    text = text.decode().encode(self._dialect.codec)
+            self._handle.write(text)
         self._fresh = False
 
-    def _encoded(self, text: bytes) -> bytes:
-        codec = self._dialect.codec
-        if codec == "utf-8":
-            return text
-        if codec == "utf-16":
-            # One mark at the start says the order of bytes.
-            return (codecs.BOM_UTF16_LE if self._fresh else b"") + text.decode().encode("utf-16-le")
-        try:
-            return text.decode().encode(codec)
-        except UnicodeEncodeError:
-            raise _not_in_encoding(self._content.path, self._dialect) from None
-
     def close(self) -> None:
-        """Write what is left, and the end of the file."""
-        self._opened.close()
-
-    def abandon(self) -> None:
-        """Let go of the file."""
+        """Write the end of the file, and let go of it."""
         self._opened.close()
 
 
-class ArrowWriter:
+class ArrowWriter(TableWriter):
     """Writes frames as row groups of some size, to Parquet or Arrow."""
 
     def __init__(self, temporary: Path, content: Content) -> None:
@@ -398,9 +396,10 @@ class ArrowWriter:
         self._pending.append(frame)
         self._cells += frame.height * frame.width
         if self._writer is None or self._cells >= GROUP_CELLS:
-            self._flush()
+            self.complete()
 
-    def _flush(self) -> None:
+    def complete(self) -> None:
+        """Write what is pending."""
         if not self._pending:
             return
         frame = pl.concat(self._pending, rechunk=True)
@@ -438,25 +437,6 @@ class ArrowWriter:
         return ipc.new_file(str(self._path), schema)
 
     def close(self) -> None:
-        """Write what is pending, and the end of the file."""
-        try:
-            self._flush()
-        finally:
-            self.abandon()
-
-    def abandon(self) -> None:
-        """Let go of the file, whatever state it is in."""
+        """Write the end of the file, and let go of it."""
         if self._writer is not None:
             self._writer.close()
-
-
-@contextmanager
-def _plain_errors(path: str | Path) -> Iterator[None]:
-    """Turn the writers' own errors, which may quote values, into plain ones."""
-    try:
-        yield
-    except pl.exceptions.PolarsError:
-        raise OutputError(
-            f"cannot write {str(path)!r}: the columns cannot be written in this format; choose "
-            "another extension"
-        ) from None
