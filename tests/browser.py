@@ -57,7 +57,8 @@ FAINT = """() => {
 # Every figure: its size, its marks, and marks that lie outside of it.
 DRAWN = """() => [...document.querySelectorAll('svg.chart')].map(svg => {
   const box = svg.getBoundingClientRect();
-  const marks = [...svg.querySelectorAll('path, rect, line')].filter(e => !e.closest('.tip'));
+  const shapes = svg.querySelectorAll('path, rect, line, circle, polygon');
+  const marks = [...shapes].filter(e => !e.closest('.tip'));
   const outside = marks.filter(e => {
     const mark = e.getBoundingClientRect();
     return mark.left < box.left - 2 || mark.right > box.right + 2

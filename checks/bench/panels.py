@@ -28,8 +28,8 @@ from pegsynth import Schema, synthesize
 from pegsynth.codec.codec import encode
 from pegsynth.codec.folding import as_one
 from pegsynth.datasets import households, households_schema, panel, panel_schema
+from pegsynth.evaluation.utility.distances import evaluate_codes
 from pegsynth.evaluation.utility.panel_records import panel_records
-from pegsynth.evaluation.utility.table_distances import evaluate_codes
 
 DELTA = 1e-9
 PEOPLE = 20_000

@@ -247,31 +247,18 @@ def _feature_curves(setting: Setting) -> Iterator[Point]:
 
 def save_curves(points: Sequence[Point], folder: Path) -> None:
     """Write the curves as numbers and as a figure."""
-    import altair as alt
-    import polars as pl
+    from pegsynth.publishing.report.charts import plot
 
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "scale.csv").open("w", newline="", encoding="utf-8") as handle:
         csv.writer(handle).writerows([("curve", "size", "seconds", "busy"), *points])
-    frame = pl.DataFrame(points, schema=["curve", "size", "seconds", "busy"], orient="row")
-    frame = frame.with_columns(
-        against=pl.col("curve").str.extract(r"against (\w+)$"),
-        what=pl.col("curve").str.replace(r", against \w+$", ""),
-    )
-    log = alt.Scale(type="log", nice=False)
-    short = alt.Axis(format="~s", labelOverlap=True)
-    panels = [
-        alt.Chart(frame.filter(pl.col("against") == against))
-        .mark_line(point=True)
-        .encode(
-            alt.X("size:Q", scale=log, axis=short, title=against),
-            alt.Y("seconds:Q", scale=alt.Scale(type="log"), title="seconds"),
-            alt.Color("what:N", title=None),
-        )
-        .properties(width=320, height=260)
-        for against in ("rows", "features")
+    rows = [
+        {"x": size, "y": seconds, "series": curve, "facet": f"against {curve.rpartition(' ')[2]}"}
+        for curve, size, seconds, _ in points
     ]
-    alt.hconcat(*panels).resolve_scale(color="independent").save(str(folder / "scale.svg"))
+    look = {"x_title": "size", "y_title": "seconds", "log_x": True, "log_y": True}
+    drawing = plot("curves", rows, columns=1, width=560, height=260, **look)
+    (folder / "scale.svg").write_text(drawing.svg, encoding="utf-8")
 
 
 FIGURES: dict[str, Callable[[Setting], Iterable[Figure]]] = {

@@ -167,31 +167,29 @@ class Picture:
             raise ParameterError(f"there is nothing to draw: {self.title} has no figures")
 
     @cached_property
-    def chart(self) -> Any:
-        """The chart, an Altair object that can be changed and combined."""
-        # Looked up when it is needed: results must not depend on how they are drawn, and
-        # the libraries that draw take long to load.
-        build = getattr(import_module("pegsynth.publishing.report.charts"), self.kind)
-        return build(self.rows, **self.options)
+    def _drawing(self) -> Any:
+        # Looked up when it is needed: results must not depend on how they are drawn.
+        plot = import_module("pegsynth.publishing.report.charts").plot
+        return plot(self.kind, self.rows, **self.options)
 
-    @cached_property
+    @property
     def svg(self) -> str:
         """The drawing as SVG; the same rows give the same text."""
-        drawn: str = import_module("pegsynth.publishing.report.drawing").svg_of(self.chart)
+        drawn: str = self._drawing.svg
         return drawn
 
-    def save(self, path: str | Path) -> tuple[Path, Path]:
-        """Write the drawing as ``.svg`` and ``.png``; a confidential one for its owner alone.
+    def save(self, path: str | Path) -> list[Path]:
+        """Write the drawing; a confidential one for its owner alone.
 
         Parameters
         ----------
         path
-            Path of the two files without a suffix.
+            Path of the files without a suffix: ``.svg``, and ``.png`` where the extra ``figures``
+            is installed.
         """
+        save = import_module("pegsynth.publishing.report.drawing").save_drawing
         mode = _OWNER_ONLY if self.confidential else None
-        written: tuple[Path, Path] = import_module("pegsynth.publishing.report.drawing").save_chart(
-            self.chart, path, mode=mode
-        )
+        written: list[Path] = save(self._drawing, path, mode=mode)
         return written
 
     def _repr_svg_(self) -> str:

@@ -6,11 +6,10 @@ written beside it as a table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pegsynth.publishing.report.charts import curves
 from pegsynth.publishing.report.figure import Figure
 from studies.paper.arms import MAIN
 from studies.paper.findings import LABELS
@@ -19,9 +18,6 @@ from studies.paper.setting import Setting
 from studies.paper.study_design import BOOTSTRAP, PAPER, StudyDesign, Variant
 from studies.paper.workshop import FRESH
 from studies.paper.yardstick import headlines
-
-if TYPE_CHECKING:
-    from pegsynth.publishing.report.drawing import Chart
 
 Rows = list[dict[str, Any]]
 
@@ -77,12 +73,9 @@ class Lines:
 
     def drawing(self, section: str, name: str, title: str, caption: str, **look: Any) -> Drawing:
         """Make a figure of curves; its table holds the dashed lines, too."""
-        chart = self.chart(**look)
-        return Drawing(section, Figure(name, title, caption, chart), self.rows)
-
-    def chart(self, **look: Any) -> Callable[[], Chart]:
-        """Return what draws the curves."""
-        return lambda: curves(self.points, references=self.held, **look)
+        look = {"log_x": True, "log_y": True, "references": self.held, **look}
+        figure = Figure(name, title, caption, "curves", self.points, look)
+        return Drawing(section, figure, self.rows)
 
 
 @dataclass(frozen=True)

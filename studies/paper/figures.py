@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Any
 
-from pegsynth.publishing.report.charts import forest_plot, histograms, risk_utility_map
 from pegsynth.publishing.report.figure import Figure
 from studies.paper.album import (
     ORIGINAL,
@@ -20,6 +19,7 @@ from studies.paper.album import (
 )
 from studies.paper.arms import MAIN
 from studies.paper.findings import LABELS, SHOWN
+from studies.paper.ru_map import DRAWN_AS
 from studies.paper.study_design import NO_RESET, PAPER, RESET, Variant, total_name
 from studies.paper.workshop import FRESH
 from studies.paper.yardstick import (
@@ -102,7 +102,9 @@ def _histograms(album: Album) -> list[Drawing]:
                 f"Histograms of {name} as blocks grow",
                 "Mean shares over repeats; ticks mark the original. Finding 4 says by how "
                 "much each nears the uniform shares.",
-                partial(histograms, rows, categories=labels, x_title=name, width=330, height=90),
+                "histograms",
+                rows,
+                {"categories": labels, "x_title": name, "width": 330, "height": 90},
             )
             drawn.append(Drawing(SAMPLING, chart, rows))
     return drawn
@@ -144,14 +146,19 @@ def _by_feature(
         len(features) > MOST_PANELS
     )
     shown = lines.of_panels(set(features[:MOST_PANELS]))
-    chart = Figure(
+    chart = shown.drawing(
+        # The page shows the main comparison; the others are files beside it.
+        section if variant == album.design.main else "",
         f"ru-{stem}-by-feature-{variant.name}",
         f"{words}, feature by feature, {variant.words}",
         _CAPTION.format("every feature") + more,
-        shown.chart(x_title=PER_ROW, y_title=words.lower(), columns=4, width=170, height=120),
+        x_title=PER_ROW,
+        y_title=words.lower(),
+        columns=4,
+        width=170,
+        height=120,
     )
-    # The page shows the main comparison; the others are files beside it.
-    return Drawing(section if variant == album.design.main else "", chart, lines.rows)
+    return replace(chart, rows=lines.rows)
 
 
 def _regression(album: Album) -> list[Drawing]:
@@ -182,7 +189,9 @@ def _coefficients(album: Album) -> list[Drawing]:
             f"Deviation of the coefficients at eps {level:g} per row",
             "Estimate minus original, over the size of the original's coefficient; dashed: "
             f"none. Each coefficient has a scale of its own. {INTERVALS}",
-            partial(forest_plot, rows, label="term", value="deviation", reference=0.0, order=order),
+            "forest_plot",
+            [row | {"label": row["term"], "value": row["deviation"]} for row in rows],
+            {"reference": 0.0, "order": order},
         )
         drawn.append(Drawing(REGRESSION, chart, rows))
     return drawn
@@ -380,19 +389,14 @@ def _maps(album: Album) -> list[Drawing]:
     drawn = []
     for attack in album.setting.attacks:
         rows = _map_rows(album, figure("intruder_error", attack.subject), utility)
-        chart = partial(
-            risk_utility_map,
-            rows,
-            x="risk",
-            y="utility",
-            path="level",
-            x_title=f"error of guessing {attack.infer}",
-            y_title=words,
-            x_percent=not attack.amounts,
-            log_y=True,
-            width=620,
-            height=380,
-        )
+        look = {
+            "x_title": f"error of guessing {attack.infer}",
+            "y_title": words,
+            "x_percent": not attack.amounts,
+            "log_y": True,
+            "width": 620,
+            "height": 380,
+        }
         drawn.append(
             Drawing(
                 BEYOND,
@@ -402,8 +406,9 @@ def _maps(album: Album) -> list[Drawing]:
                     "Numbers are the smallest and the largest epsilon per row. To the right the "
                     "intruder errs more; further down the table is closer to the original. Points "
                     "of a method are joined.",
-                    chart,
-                    targets=True,
+                    "risk_utility_map",
+                    [{DRAWN_AS.get(key, key): value for key, value in r.items()} for r in rows],
+                    look,
                 ),
                 rows,
             )

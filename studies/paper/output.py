@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pegsynth.publishing.report.drawing import save_chart
-from pegsynth.publishing.report.figure import Table, chart_of, table_of
+from pegsynth.publishing.report.drawing import save_drawing
+from pegsynth.publishing.report.figure import Table, table_of
 from pegsynth.publishing.report.html import Section, render_study
 from pegsynth.tables.atomic import atomic_text, output_error
 from pegsynth.tables.csv_read import protect
@@ -76,9 +76,9 @@ class Folder:
         self.text(f"tables/{name}.csv", buffer.getvalue())
 
     def drawing(self, drawing: Drawing) -> None:
-        """Write a figure as SVG and PNG, and the rows behind it."""
+        """Write a figure and the rows behind it."""
         stem = self.path / "figures" / drawing.figure.name
-        save_chart(chart_of(drawing.figure), stem, mode=self.mode)
+        save_drawing(drawing.figure.drawn(), stem, mode=self.mode)
         self.table(drawing.figure.name, drawing.rows)
 
 

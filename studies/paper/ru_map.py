@@ -37,8 +37,6 @@ from studies.paper.yardstick import Yardstick
 if TYPE_CHECKING:
     import polars as pl
 
-    from pegsynth.publishing.report.drawing import Chart
-
 Measure = Callable[[Codes, Codes], float]
 BudgetKind = Literal["epsilon_per_row", "epsilon", "l"]
 
@@ -46,6 +44,14 @@ PRICES = ("epsilon", "epsilon_per_row", "alpha")
 """Figures that are known without measuring: the price of all rows, of one, and alpha."""
 
 _MODEL_ROWS = 50_000
+DRAWN_AS = {
+    **{f"risk{end}": f"x{end}" for end in ("", "_low", "_high")},
+    **{f"utility{end}": f"y{end}" for end in ("", "_low", "_high")},
+    "method": "series",
+    "budget": "path",
+    "level": "path",
+}
+"""What the chart builder calls the columns of a map."""
 
 
 @dataclass(frozen=True)
@@ -117,21 +123,18 @@ class RiskUtilityMap:
 
     def plot(self, *, log_risk: bool = False, log_utility: bool = True) -> Picture:
         """Draw the map."""
-        options = {"x": "risk", "y": "utility", "series": "method", "path": "budget"}
+        rows = [
+            {DRAWN_AS.get(key, key): value for key, value in row.items()} for row in self.rows()
+        ]
         titles = {"x_title": self.risk, "y_title": self.utility}
         scales = {"log_x": log_risk, "log_y": log_utility}
         return Picture(
             "risk_utility_map",
-            self.rows(),
+            rows,
             f"{self.risk} against {self.utility}",
-            {**options, **titles, **scales},
+            {**titles, **scales},
             confidential=True,
         )
-
-    def chart(self, *, log_risk: bool = False, log_utility: bool = True) -> Chart:
-        """Return the map as a chart, which can be changed and combined."""
-        drawn: Chart = self.plot(log_risk=log_risk, log_utility=log_utility).chart
-        return drawn
 
     def _repr_html_(self) -> str:
         header = ("method", "budget", "risk", "utility", "repeats", "reason")

@@ -2,136 +2,117 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from itertools import pairwise
 
-from pegsynth.publishing.report.chart_parts import (
-    Row,
-    axis,
-    description,
-    distinct,
-    finish,
-    kept_rows,
-    nominal,
+from pegsynth.publishing.report.charts import Kept, Look, Row, distinct, kept_rows
+from pegsynth.publishing.report.drawing import (
+    HEAT,
+    INK,
+    SERIES,
+    Drawing,
+    cut,
 )
-from pegsynth.publishing.report.drawing import HEAT, INK, PAPER, SERIES
-from pegsynth.publishing.report.wording import printable
-
-if TYPE_CHECKING:
-    from pegsynth.publishing.report.drawing import Chart
+from pegsynth.publishing.report.panels import Frame, Key, Legend, Names, Numbers, Panel, Sheet
+from pegsynth.publishing.report.wording import number, percent, printable
 
 _GAP = 8
+_PAIR = (HEAT[2], SERIES[1])
 
 
-def entries(rows: Iterable[Row], *, columns: int = 2, width: int = 400) -> Chart:
+def entries(rows: Iterable[Row], look: Look) -> Drawing:
     """Draw the distributions of entries as cells: keys across, categories downward.
 
-    Parameters
-    ----------
-    rows
-        ``key`` (a number), ``category``, ``value`` (a probability) and ``facet``.
+    Rows have ``key`` (a number), ``category``, ``value`` (a probability) and ``facet``.
     """
-    import altair as alt
-
     listed = list(rows)
-    keys_of = {"x": "key", "label": "category", "value": "value", "facet": "facet"}
-    kept = kept_rows(listed, keys_of, needed=("x", "label", "value"))
+    kept = kept_rows(listed, ("key", "category", "value"))
     # Entries without rows stay blank, and keep their place.
     sizes: dict[str, int] = {}
     for row in listed:
         place = printable(str(row["facet"]))
         sizes[place] = max(sizes.get(place, 0), int(row["key"]) + 1)
-    scale = alt.Scale(type="sqrt", range=list(HEAT), domain=[0, 1])
-    charts = []
-    for facet in distinct(kept, "facet"):
-        labels = distinct([row for row in kept if row.get("facet") == facet], "label")
-        keys = list(range(sizes[facet]))
-        cells = _panel(facet).mark_rect()
-        encoded = cells.encode(
-            x=alt.X(
-                field="x",
-                type="ordinal",
-                title=f"{len(keys)} entries",
-                axis=alt.Axis(labels=False, ticks=False),
-                scale=alt.Scale(domain=keys),
-            ),
-            y=nominal(alt.Y, "label", labels),
-            color=alt.Color(field="value", type="quantitative", title="probability", scale=scale),
-        )
-        height = max(50, 11 * len(labels))
-        charts.append(encoded.properties(title=facet, width=width, height=height))
-    return finish(alt.concat(*charts, columns=columns), kept)
+
+    def panel(facet: str) -> Panel:
+        ours = [row for row in kept if row.get("facet") == facet]
+        labels, wide = distinct(ours, "category"), 400 / sizes[facet]
+        tall = max(50, 11 * len(labels)) / max(1, len(labels))
+
+        def paint(frame: Frame) -> None:
+            for row in ours:
+                left, top = frame.left + row["key"] * wide, frame.y(row["category"]) - tall / 2
+                frame.brush.box((left, top), (wide, tall), HEAT[_shade(row["value"])])
+
+        across = Names((), f"{sizes[facet]} entries")
+        return Panel(across, Names(labels), 400, tall * len(labels), paint, facet)
+
+    ends = [(step / len(HEAT)) ** 2 for step in range(len(HEAT) + 1)]
+    keys = [Key(f"{a:.2f} to {b:.2f}", HEAT[i]) for i, (a, b) in enumerate(pairwise(ends))]
+    legend = Legend(keys, "probability")
+    return Sheet(2, look.title, [legend]).arranged([panel(f) for f in distinct(kept, "facet")])
 
 
-def answers(rows: Iterable[Row], *, columns: int = 3, width: int = 210, height: int = 150) -> Chart:
+def _shade(probability: float) -> int:
+    """Return the colour of a probability; small ones differ more than large ones."""
+    return min(int(math.sqrt(probability) * len(HEAT)), len(HEAT) - 1)
+
+
+def answers(rows: Iterable[Row], look: Look) -> Drawing:
     """Draw what an entry answers with: counted and perturbed shares, and the drawn category.
 
-    Parameters
-    ----------
-    rows
-        ``category``, ``perturbed``, ``counted``, ``drawn`` ("drawn" or "not drawn"), ``facet``.
+    Rows have ``category``, ``perturbed``, ``counted``, ``series`` ("drawn" or "not drawn") and
+    ``facet``.
     """
-    import altair as alt
+    kept = kept_rows(rows, ("category", "perturbed"))
 
-    keys = {"category": "category", "value": "perturbed", "original": "counted"}
-    kept = kept_rows(rows, {**keys, "series": "drawn", "facet": "facet"})
-    colour = _colour("perturbed share", ["not drawn", "drawn"])
-    share: dict[str, Any] = {"title": "share (tick: counted)", "as_percent": True, "zero": True}
-    charts = []
-    for facet in distinct(kept, "facet"):
-        labels = distinct([row for row in kept if row["facet"] == facet], "category")
-        base = _panel(facet).encode(y=nominal(alt.Y, "category", labels, labelOverlap=False))
-        charts.append(
-            alt.layer(
-                base.mark_bar().encode(x=axis(alt.X, "value", **share), color=colour),
-                base.mark_tick(color=INK, thickness=2).encode(x=axis(alt.X, "original", **share)),
-            ).properties(
-                title=alt.TitleParams(facet.split(" | "), fontSize=11, limit=width),
-                width=width,
-                height=max(height, 13 * len(labels)),
-            )
-        )
-    return finish(alt.concat(*charts, columns=columns), kept)
+    def panel(facet: str) -> Panel:
+        ours = [row for row in kept if row["facet"] == facet]
+        labels = distinct(ours, "category")
+        shares = [row[key] for row in ours for key in ("perturbed", "counted") if key in row]
+        x = Numbers.over(shares, title="share (tick: counted)", as_percent=True, zero=True)
+
+        def paint(frame: Frame) -> None:
+            for row in ours:
+                at, end = frame.y(row["category"]), frame.x(row["perturbed"])
+                fill = _PAIR[row["series"] == "drawn"]
+                says = f"{row['category']}: {percent(row['perturbed'])}"
+                frame.brush.box((frame.left, at - 4), (end - frame.left, 8), fill, says=says)
+                if "counted" in row:
+                    tick = frame.x(row["counted"])
+                    frame.brush.line((tick, at - 5), (tick, at + 5), stroke=INK, stroke_width=2)
+
+        return Panel(x, Names(labels), 210, max(150, 13 * len(labels)), paint, facet)
+
+    legend = _legend("perturbed share", ["not drawn", "drawn"])
+    return Sheet(3, look.title, [legend]).arranged([panel(f) for f in distinct(kept, "facet")])
 
 
-def visits(rows: Iterable[Row], *, width: int = 640) -> Chart:
+def visits(rows: Iterable[Row], look: Look) -> Drawing:
     """Draw the draws of a block: rows across, features downward, coloured by who answered.
 
-    A label that is wider than its cell is cut and ends in an ellipsis.
-
-    Parameters
-    ----------
-    rows
-        ``row``, ``feature``, ``drawn`` (a label), ``answer`` and ``text``.
+    A label that is wider than its cell is cut and ends in an ellipsis. Rows have ``row``, ``line``
+    (a feature), ``label`` (what was drawn), ``series`` (who answered) and ``text``.
     """
-    import altair as alt
+    kept: Kept = kept_rows(rows, ("row", "line"))
+    places = list(dict.fromkeys(row["row"] for row in kept))
+    columns, lines = [number(place) for place in places], distinct(kept, "line")
+    series, wide = distinct(kept, "series"), 640 / max(1, len(places))
 
-    keys = {"column": "row", "line": "feature", "label": "drawn", "series": "answer"}
-    kept = kept_rows(rows, {**keys, "describe": "text"}, needed=("column", "line"))
-    places, lines = distinct(kept, "column"), distinct(kept, "line")
-    base = alt.Chart().encode(
-        x=nominal(alt.X, "column", places, title="row of the block", labelAngle=0),
-        y=nominal(alt.Y, "line", lines),
+    def paint(frame: Frame) -> None:
+        for row in kept:
+            x, y = frame.x(number(row["row"])), frame.y(row["line"])
+            fill = _PAIR[series.index(row["series"]) % 2]
+            corner = (x - wide / 2 + 1, y - 21)
+            frame.brush.box(corner, (wide - 2, 42), fill, says=row["text"])
+            label = cut(row["label"], wide - _GAP)
+            frame.brush.words((x, y + 4), label, fill=INK, font_size=10, text_anchor="middle")
+
+    panel = Panel(
+        Names(columns, "row of the block"), Names(lines), 640, 44 * max(1, len(lines)), paint
     )
-    room = width / max(1, len(places)) - _GAP
-    cells = base.mark_rect(stroke=PAPER, strokeWidth=2)
-    texts = base.mark_text(fontSize=10, limit=room)
-    layers = alt.layer(
-        cells.encode(color=_colour(None, distinct(kept, "series")), description=description()),
-        texts.encode(text=alt.Text(field="label", type="nominal")),
-    )
-    return finish(layers, kept, width=width, height=44 * len(lines))
+    return Sheet(1, look.title, [_legend("", series)]).arranged([panel])
 
 
-def _panel(facet: str) -> Any:
-    """Return a chart of the rows of one facet."""
-    import altair as alt
-
-    return alt.Chart().transform_filter(alt.FieldEqualPredicate(field="facet", equal=facet))
-
-
-def _colour(title: str | None, names: list[str]) -> Any:
-    import altair as alt
-
-    scale = alt.Scale(domain=names, range=[HEAT[2], SERIES[1]][: len(names)])
-    return alt.Color(field="series", type="nominal", title=title, scale=scale)
+def _legend(title: str, names: list[str]) -> Legend:
+    return Legend([Key(name, _PAIR[place % 2]) for place, name in enumerate(names)], title)

@@ -28,7 +28,8 @@ def step_figures(run: Demonstration) -> list[Drawing]:
                 "Every column is an entry, one combination of the other two features; its colours "
                 f"are the shares of the categories. Empty entries are blank on the left; with "
                 f"alpha = {run.alpha:.3g} virtual rows a category they answer uniformly.",
-                lambda: charts.entries(block_rows(run)),
+                charts.entries,
+                block_rows(run),
             ),
             block_rows(run),
         ),
@@ -39,7 +40,8 @@ def step_figures(run: Demonstration) -> list[Drawing]:
                 "One row of PeGS: the entries it visits, and what is drawn",
                 f"The seed row is {_row_text(run.schema, run.seed_row)}. Each feature in turn is "
                 "drawn from the entry that the other two name.",
-                lambda: charts.answers(answer_rows(run)),
+                charts.answers,
+                [row | {"series": row["drawn"]} for row in answer_rows(run)],
             ),
             answer_rows(run),
         ),
@@ -50,7 +52,11 @@ def step_figures(run: Demonstration) -> list[Drawing]:
                 f"A block of {run.visits[-1].row} rows with reset: what was visited before",
                 "An entry answers from its perturbed counts once; from its second visit on it "
                 "answers with the uniform distribution.",
-                lambda: charts.visits(visit_rows(run)),
+                charts.visits,
+                [
+                    row | {"line": row["feature"], "label": row["drawn"], "series": row["answer"]}
+                    for row in visit_rows(run)
+                ],
             ),
             visit_rows(run),
         ),

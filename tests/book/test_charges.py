@@ -644,8 +644,6 @@ def test_a_table_that_would_not_fit(place, monkeypatch):
 
 
 def test_libraries_that_are_needed_later(place, monkeypatch):
-    monkeypatch.setattr("pegsynth.publishing.report.drawing.find_spec", lambda name: None)
-    check_refused(run(place, "release", place / "data.csv"), "figures need altair")
     monkeypatch.setattr("pegsynth.tables.table_output.find_spec", lambda name: None)
     outcome = run(place, "synthesize", place / "data.csv", output="t.xlsx")
     check_refused(outcome, "it needs xlsxwriter")

@@ -8,7 +8,7 @@ import pytest
 from command import pegs
 from pegsynth.codec.codec import encode_table
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.evaluation.utility.table_distances import evaluate_codes
+from pegsynth.evaluation.utility.distances import evaluate_codes
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Feature, Schema
 from pegsynth.tables.table_input import open_table

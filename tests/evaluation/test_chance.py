@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pegsynth.evaluation.faults.fault_kinds import (
+from pegsynth.evaluation.problems import (
     bernstein,
     function_allowance,
     mean_explained,

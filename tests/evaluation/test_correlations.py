@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pegsynth.evaluation.utility.correlations import correlation, correlation_records, pair_sides
-from pegsynth.evaluation.utility.empirical import sides_of
+from pegsynth.evaluation.utility.empirical import correlation, pair_sides, sides_of
+from pegsynth.evaluation.utility.number_records import correlation_records
 from pegsynth.inference.combining_rules import PART
 from pegsynth.inference.value_columns import TableValues
 

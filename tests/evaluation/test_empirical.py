@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from pegsynth.evaluation.utility.empirical import (
-    Order,
+    distributions,
     kolmogorov,
     kolmogorov_floor,
     wasserstein,
@@ -22,7 +22,7 @@ COLUMNS = {
 
 
 def law(values, weights=None):
-    return Order.of(values, weighted=weights is not None).empirical(weights)
+    return distributions(values, [weights])[0]
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -49,7 +49,7 @@ def test_distances_are_those_of_scipy(first, second):
 def test_missing_numbers_are_left_out():
     values = np.array([1.0, np.nan, 3.0])
     assert law(values).mean == 2
-    assert Order.of(np.array([np.nan])).empirical() is None
+    assert distributions(np.array([np.nan])) == [None]
 
 
 def test_weights_are_rows_that_are_repeated():
@@ -63,7 +63,7 @@ def test_weights_are_rows_that_are_repeated():
     assert weighted.quantile([0.1, 0.5, 0.7]).tolist() == plain.quantile([0.1, 0.5, 0.7]).tolist()
     assert kolmogorov(weighted, plain) == pytest.approx(0, abs=1e-12)
     assert weighted.n == pytest.approx(6**2 / (4 + 1 + 9))
-    assert Order.of(values, weighted=True).empirical(np.zeros(5)) is None
+    assert distributions(values, [np.zeros(5)]) == [None]
 
 
 def test_equal_weights_say_as_much_as_rows():

@@ -6,7 +6,7 @@ import pytest
 
 from pegsynth.codec.codec import encode
 from pegsynth.errors import DataError
-from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.evaluation.evaluated_tables import read_tables
 from pegsynth.schema import Feature, Schema
 
 SCHEMA = Schema(

@@ -5,7 +5,7 @@ import pytest
 import risk_twins as twins
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.risk import intruder_records
+from pegsynth.evaluation.risk import intruder as intruder_records
 from pegsynth.evaluation.risk.intruder import Attack, attacks_of, cells_of, guess
 from pegsynth.evaluation.risk.risk_tables import risk_tables
 from pegsynth.schema.feature import Feature

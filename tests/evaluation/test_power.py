@@ -15,8 +15,7 @@ from scipy import stats
 import pegsynth
 from pegsynth.evaluation import Metrics
 from pegsynth.evaluation.measuring import risk_records
-from pegsynth.evaluation.risk.intruder import cells_of, guess
-from pegsynth.evaluation.risk.intruder_records import NO_MORE, NOBODY, PARTS
+from pegsynth.evaluation.risk.intruder import NO_MORE, NOBODY, PARTS, cells_of, guess
 from pegsynth.evaluation.risk.membership import DENSITY, DISTANCE, copy_area
 from pegsynth.evaluation.risk.reappearance import (
     ALL_FEATURES,
@@ -26,7 +25,7 @@ from pegsynth.evaluation.risk.reappearance import (
     population_expectation,
 )
 from pegsynth.evaluation.risk.risk_tables import NO_POWER, SEED, risk_tables
-from pegsynth.evaluation.utility.table_distances import evaluate_codes
+from pegsynth.evaluation.utility.distances import evaluate_codes
 from pegsynth.inference import statistics
 from pegsynth.publishing.report.verdict import risk_verdict
 from pegsynth.publishing.report.wording import Lookup

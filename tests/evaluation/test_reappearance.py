@@ -58,18 +58,19 @@ def test_shares_equal_their_twins(seed):
         np.array(original), [np.array(released)], schema, holdout=np.array(holdout)
     )
     for features in ((0, 1, 2), (0, 1, 2, 3, 4)):
-        found = seen_again(tables, features)
+        records, _, _ = seen_again(tables, features, "these")
+        found = {record.name: record.value for record in records}
         keys = [twins.values_of(row, features) for row in released]
         alone = twins.uniques(original, features)
         expected = np.mean([key in keys for key in alone])
-        assert found.uniques.reappearing.value == pytest.approx(expected)
+        assert found["reappearing_uniques"] == pytest.approx(expected)
         expected = np.mean([keys.count(key) == 1 for key in alone])
-        assert found.uniques.as_unique.value == pytest.approx(expected)
+        assert found["reappearing_as_unique"] == pytest.approx(expected)
         known = {twins.values_of(row, features) for row in original}
         others = [twins.values_of(row, features) for row in holdout]
         others = [key for key in others if key not in known]
         expected = np.mean([key in keys for key in others])
-        assert found.control.reappearing.value == pytest.approx(expected)
+        assert found["reappearing_uniques_control"] == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("released", [[1], [2], [3], [2, 1]])

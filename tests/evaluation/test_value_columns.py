@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pegsynth.evaluation.judged_tables import plain_rows, read_tables, repeats
+from pegsynth.evaluation.evaluated_tables import plain_rows, read_tables, repeats
 from pegsynth.inference.choice import weight_columns
 from pegsynth.inference.value_columns import ValueCollector, moment_features, value_features
 from pegsynth.schema import Feature, Schema

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pegsynth.evaluation.utility.empirical import Sides, sides_of
-from pegsynth.evaluation.utility.value_records import cumulative_of, value_records
+from pegsynth.evaluation.utility.number_records import cumulative_of, value_records
 from pegsynth.inference.combining_rules import PART
 from pegsynth.inference.value_columns import TableValues
 

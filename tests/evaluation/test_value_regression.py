@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import pegsynth
-from pegsynth.evaluation.faults.figure_faults import coefficient_sides
-from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.evaluation.evaluated_tables import read_tables
+from pegsynth.evaluation.figure_problems import coefficient_sides
 from pegsynth.evaluation.utility.regression_records import compare, has_values
 from pegsynth.inference.combining_rules import PART
 from pegsynth.inference.formula import read_formula

@@ -129,17 +129,6 @@ def test_a_limit_of_the_system(place, limit, command, output, flags):
     assert os.listdir(place.out) == []
 
 
-def test_figures_are_refused_where_the_library_would_crash(monkeypatch):
-    from pegsynth.errors import OutputError
-    from pegsynth.publishing.report.drawing import check_drawing
-
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (8 << 30, 8 << 30))
-    with pytest.raises(OutputError, match="control group"):
-        check_drawing()
-    monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY,) * 2)
-    check_drawing()
-
-
 @pytest.mark.slow
 def test_a_disk_that_fills_up_when_a_budget_is_charged(place):
     """A small file system: the model's record, the ledger and the table go there."""

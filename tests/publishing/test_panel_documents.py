@@ -12,7 +12,7 @@ import pytest
 
 import pegsynth
 from pegsynth.codec.codec import encode
-from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.evaluation.evaluated_tables import read_tables
 from pegsynth.publishing import fill_folder
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.panel import Panel

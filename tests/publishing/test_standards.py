@@ -13,7 +13,7 @@ from pegsynth.privacy import Ledger, Unspent
 from pegsynth.publishing.about import NOTHING, About
 from pegsynth.publishing.catalogues import croissant
 from pegsynth.publishing.dp_registry import dp_registry, tier_of
-from pegsynth.publishing.facts import Facts, Papers
+from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.report.measures import measures
 from pegsynth.schema import Feature, Schema
 from small_release import small_schema, small_table
@@ -72,7 +72,7 @@ def facts_of(about, *, schema=None, ledger=None):
         rows=5,
         datasets=1,
         table_format="csv",
-        papers=Papers(about),
+        about=about,
         seeded=True,
     )
 

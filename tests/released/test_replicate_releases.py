@@ -13,7 +13,7 @@ import pegsynth
 from command import check_refused, done, pegs
 from contract import contract_schema, contract_table
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.evaluation.evaluated_tables import read_tables
 from pegsynth.inference.choice import design_of, rule_for, weights_of
 from pegsynth.inference.combining_rules import ReplicateDesign
 from pegsynth.schema import Feature, Schema

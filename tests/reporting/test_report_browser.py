@@ -4,7 +4,6 @@ import pytest
 from every_record import IMAGE, SCRIPT, every_record
 
 from browser import DRAWN, FAINT, OVERFLOWING, PHONE, WIDE, browser, opened
-from pegsynth.publishing.report.charts import risk_utility_map
 from pegsynth.publishing.report.figure import Figure, Table
 from pegsynth.publishing.report.html import Section, render, render_study
 
@@ -31,12 +30,12 @@ def report(tmp_path_factory):
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
     points = [
-        {"m": method, "u": 0.1 * i, "r": 0.3 + 0.01 * i, "text": f"{method} {SCRIPT}"}
+        {"series": method, "x": 0.1 * i, "y": 0.3 + 0.01 * i, "text": f"{method} {SCRIPT}"}
         for method in ("pegs", "pmi", IMAGE)
         for i in range(1, 8)
     ]
-    chart = risk_utility_map(points, x="u", y="r", series="m", width=900)
-    figure = Figure("map", "Risk and utility", "All methods.", chart, targets=True)
+    kind, look = "risk_utility_map", {"width": 900}
+    figure = Figure("map", "Risk and utility", "All methods.", kind, points, look)
     wide = Table(tuple(f"column {i}" for i in range(30)), (tuple("0123456789" * 3),), "Wide")
     sections = [Section(f"{i}. {SCRIPT}", ("Text.",), (figure,), (wide,)) for i in range(1, 3)]
     path = tmp_path_factory.mktemp("study") / "report.html"

@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import pegsynth
-from pegsynth.evaluation.faults.cell_faults import CellTables, cell_findings
-from pegsynth.evaluation.faults.fault_kinds import FALSE_ALARMS, counts_explained
-from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.evaluation.cell_problems import CellTables, cell_problems
+from pegsynth.evaluation.evaluated_tables import read_tables
+from pegsynth.evaluation.problems import FALSE_ALARMS, counts_explained
 from pegsynth.privacy import Ledger, NoisyCounts
 from pegsynth.publishing.report.html import render
 from pegsynth.publishing.report.verdict import verdict, with_verdict
@@ -59,7 +59,7 @@ def findings(original, synthetic, **more):
     tables = read_tables(original, [synthetic], schema, threads=1)
     sides = (np.ascontiguousarray(each.T) for each in (tables.original, *tables.synthetic))
     first, second = sides
-    return cell_findings(CellTables(schema, first, (second,)), **more).faults
+    return cell_problems(CellTables(schema, first, (second,)), **more)[0]
 
 
 def test_bootstraps_and_fresh_samples_are_not_blamed_for_their_codes():

@@ -42,7 +42,7 @@ def test_pairs_are_listed_by_what_lies_above_the_floor():
         ("b, c", "20.00%", "5.00%", "15.00%"),
         ("a, b", "30.00%", "25.00%", "5.00%"),
     )
-    assert [line["subject"] for line in worst(lookup(*pairs), "tvd2", 1)] == ["b, c"]
+    assert [line.subject for line in worst(lookup(*pairs), "tvd2", 1)] == ["b, c"]
 
 
 def test_a_pair_below_its_floor_is_not_negative():
@@ -58,8 +58,8 @@ def test_features_with_one_category_are_in_no_list_of_the_worst():
         record("conditional_distance", "a | b", 0.2, 0.1),
     ]
     ours = lookup(*pairs, features=("a", "b", "one"), constant=("one",))
-    assert [line["subject"] for line in worst(ours, "tvd2", 9)] == ["a, b"]
-    assert [line["subject"] for line in worst(ours, "conditional_distance", 9)] == ["a | b"]
+    assert [line.subject for line in worst(ours, "tvd2", 9)] == ["a, b"]
+    assert [line.subject for line in worst(ours, "conditional_distance", 9)] == ["a | b"]
     figure, _ = pair_figures(ours)
     assert [row[0] for row in figure.table.rows] == ["a, b"]
     assert figure.caption.endswith("Features with one category (1) are left out.")
@@ -118,7 +118,7 @@ def test_of_many_terms_those_that_agree_least_are_drawn():
     records += [record("interval_overlap", f"y ~ x :: t{i}", i / 100, 1) for i in terms]
     (figure,) = regression_figures(lookup(*records))
     assert f"Of 35 terms the {MOST_TERMS} that agree least are drawn." in figure.caption
-    drawn = {row["label"] for row in figure.chart().datasets["rows"]}
+    drawn = {row["label"] for row in figure.rows}
     assert drawn == {f"t{i}" for i in range(MOST_TERMS)}
     assert len(figure.table.rows) == 35
 
@@ -161,7 +161,7 @@ def test_maps_hold_the_release_and_its_references(found):
         ("bootstrap", "", "2.00%", "45.00%"),
         ("this release", "", "11.00%", "62.00%"),
     )
-    assert all(figure.targets for figure in maps)
+    assert all(figure.drawn().targets for figure in maps)
 
 
 def test_without_an_attack_the_map_shows_uniqueness():

@@ -11,15 +11,14 @@ from scipy import stats
 import pegsynth
 from command import pegs
 from pegsynth.evaluation.evaluate import options_of
-from pegsynth.evaluation.faults.fault_kinds import FALSE_ALARMS
-from pegsynth.evaluation.faults.figure_faults import (
-    coefficient_sides,
-    number_faults,
-    regression_faults,
+from pegsynth.evaluation.evaluated_tables import read_tables
+from pegsynth.evaluation.figure_problems import (
+    number_problems,
+    regression_problems,
 )
-from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.evaluation.problems import FALSE_ALARMS
+from pegsynth.evaluation.utility.number_records import numbers_found
 from pegsynth.evaluation.utility.regression_records import compare
-from pegsynth.evaluation.utility.value_records import numbers_found
 from pegsynth.publishing.report.html import render
 from pegsynth.publishing.report.verdict import verdict
 from pegsynth.publishing.report.wording import Lookup
@@ -79,7 +78,10 @@ def blamed(original, synthetic, schema):
     (formula,) = options_of(schema, formulas=[bad.FORMULA]).formulas
     codes = [each.T for each in (tables.original, *tables.synthetic)]
     compared = compare(formula, codes, schema, tables.values)
-    return [*numbers.faults(), *regression_faults(coefficient_sides(compared))]
+    return [
+        *number_problems(numbers.sides, numbers.pairs, numbers.moments),
+        *regression_problems([compared]),
+    ]
 
 
 def test_bootstraps_and_fresh_samples_are_not_blamed():
@@ -105,7 +107,7 @@ def test_without_the_bounds_of_chance_bootstraps_would_be_blamed():
         read_tables(original, [bad.bootstrap(original, seed)], schema, threads=1)
         for seed in range(8)
     ]
-    found = [number_faults(numbers_found(t, schema).sides, (), level=20.0) for t in tables]
+    found = [number_problems(numbers_found(t, schema).sides, (), level=20.0) for t in tables]
     assert np.mean([bool(each) for each in found]) > 0.5
 
 

@@ -8,8 +8,6 @@ import pytest
 
 from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.publishing.report import charts
-from pegsynth.publishing.report.drawing import svg_of
 from studies.paper.album import Album, Drawing
 from studies.paper.figures import more_figures, paper_figures
 from studies.paper.results import Results
@@ -109,43 +107,9 @@ def test_the_page_shows_the_main_choice_and_files_the_rest(drawn) -> None:
     ],
 )
 def test_drawings_are_whole(drawn, name: str) -> None:
-    figure = drawn[name].figure
-    text = svg_of(figure.chart())
+    text = drawn[name].figure.drawn().svg
     assert "undefined" not in text
     assert "NaN" not in text
     for row in drawn[name].rows:
         if row.get("facet"):
             assert re.sub("[^a-z]", "", row["facet"].lower()) in re.sub("[^a-z]", "", text.lower())
-
-
-def curve_rows(scale: float, facet: str) -> list[dict]:
-    return [
-        {"x": x, "y": scale * (1 + x), "low": scale * x, "high": scale * (2 + x), "series": s}
-        | {"facet": facet}
-        for x in (0.1, 1.0)
-        for s in ("one", "two")
-    ]
-
-
-def test_each_panel_has_ticks_of_its_own() -> None:
-    rows = [*curve_rows(1.0, "wide"), *curve_rows(1e-4, "low")]
-    chart = charts.curves(rows, x_title="x", y_title="y").to_dict()
-    ticks = [panel["layer"][0]["encoding"]["y"]["axis"]["values"] for panel in chart["concat"]]
-    assert max(ticks[1]) < 0.1 < max(ticks[0])
-
-
-def test_figures_below_zero_are_left_out_of_logarithmic_axes() -> None:
-    rows = [*curve_rows(1.0, "a"), {"x": 0.0, "y": 1.0, "series": "one", "facet": "a"}]
-    rows.append({"x": 1.0, "y": -1.0, "series": "one", "facet": "a"})
-    kept = charts.curves(rows, x_title="x", y_title="y").to_dict()["datasets"]["rows"]
-    assert len(kept) == 4
-
-
-def test_a_single_panel_and_dashed_lines() -> None:
-    rows = [{**row, "facet": None} for row in curve_rows(1.0, "")]
-    lines = [{"y": 0.5, "series": "floor"}, {"y": 3.0, "series": "bootstrap"}]
-    look = {"x_title": "x", "y_title": "y", "log_y": False}
-    text = svg_of(charts.curves(rows, references=lines, **look))
-    assert ">floor<" in text
-    assert ">bootstrap<" in text
-    assert "stroke-dasharray" in text

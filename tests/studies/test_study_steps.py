@@ -9,8 +9,8 @@ import pytest
 
 from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.publishing.report.drawing import svg_of
-from pegsynth.publishing.report.figure import inline_svg
+from pegsynth.publishing.report.charts import Look
+from pegsynth.publishing.report.drawing import HEAT
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Rule, Schema
 from studies.paper import step_charts
@@ -102,7 +102,7 @@ def test_figures_and_tables_of_the_run(run) -> None:
     assert len(drawn_now) == 3
     assert len(visit_rows(run)) == 120
     for each in drawn:
-        assert each.figure.chart().to_dict()
+        assert each.figure.drawn().height > 100
 
 
 def test_a_part_of_a_schema_keeps_the_rules_that_speak_of_it_alone() -> None:
@@ -133,18 +133,19 @@ def test_the_table_of_sampling_steps() -> None:
     ]
 
 
-def test_the_colour_bar_of_probabilities_is_drawn(run) -> None:
-    source = inline_svg(svg_of(step_charts.entries(block_rows(run))), label="blocks")
-    (used,) = set(re.findall(r"url\(#([^)]+)\)", source))
-    assert source.count(f'<linearGradient id="{used}"') == 1
+def test_every_entry_that_is_known_is_a_cell(run) -> None:
+    svg = step_charts.entries(block_rows(run), Look()).svg
+    known = sum(row["value"] is not None for row in block_rows(run))
+    # The page and the keys of the legend are no cells.
+    assert svg.count("<rect") == known + 1 + len(HEAT)
 
 
 def test_long_labels_stay_in_their_cells() -> None:
     rows = [
-        {"row": i, "feature": "ward", "drawn": "Accident and emergency", "answer": "x", "text": "t"}
+        {"row": i, "line": "ward", "label": "Accident and emergency", "series": "x", "text": "t"}
         for i in range(1, 11)
     ]
-    svg = svg_of(step_charts.visits(rows))
+    svg = step_charts.visits(rows, Look()).svg
     labels = re.findall(r">(Acc[^<]*)</text>", svg)
     assert len(labels) == 10
     assert all(label.endswith("…") and len(label) < 12 for label in labels)

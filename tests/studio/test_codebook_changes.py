@@ -154,7 +154,7 @@ def test_edges_are_shown_exactly(file):
     )
     schema = load(file)
     place = [column.name for column in schema.columns].index("charge")
-    assert details(schema, place, None, may_see=True).edges == "0 0.1234567891 800"
+    assert details(schema, place, None, may_see=True)["edges"] == "0 0.1234567891 800"
 
 
 def forms(draw):

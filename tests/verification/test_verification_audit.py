@@ -8,8 +8,8 @@ import pytest
 from pegsynth.auditing.agreeing_parts import verification_cases
 from pegsynth.auditing.run import audit
 from pegsynth.inference import regression_fit
-from pegsynth.publishing.verification import agreement
-from pegsynth.publishing.verification.agreement import dealt
+from pegsynth.publishing import agreement
+from pegsynth.publishing.agreement import dealt
 from pegsynth.runtime import in_silence
 
 ONE, APPROXIMATE, TWO, UNITS, FAILING = verification_cases()

@@ -14,10 +14,8 @@ from pegsynth.inference import regression_fit
 from pegsynth.inference.formula import read_formula
 from pegsynth.mechanisms import answers
 from pegsynth.privacy import AgreementCounts, Ledger
-from pegsynth.publishing import verify_release
-from pegsynth.publishing.verification import agreement
-from pegsynth.publishing.verification.agreement import dealt
-from pegsynth.publishing.verification.regions import read_rows, regions_of
+from pegsynth.publishing import agreement, verify_release
+from pegsynth.publishing.agreement import dealt, read_rows, regions_of
 from pegsynth.runtime import in_silence
 from pegsynth.schema import Feature, Schema
 from pegsynth.storage.book.book_file import create_book, read_book

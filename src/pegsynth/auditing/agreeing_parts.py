@@ -34,8 +34,7 @@ from pegsynth.inference.value_columns import TableValues
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.noise import noise_of
 from pegsynth.privacy import AgreementCounts
-from pegsynth.publishing.verification.agreement import counted, dealt
-from pegsynth.publishing.verification.regions import Asked, Region, Rows
+from pegsynth.publishing.agreement import Asked, Region, Rows, counted, dealt
 from pegsynth.schema import Feature, Schema
 
 VERIFICATION = "verification"

@@ -7,14 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.cli.notes import (
-    holds_ledger,
-    say_booking,
-    say_constant,
-    say_guarantee,
-    say_ledger_replaced,
-    say_method,
-)
+from pegsynth.cli.notes import holds_ledger, say, say_booking, say_published
 from pegsynth.cli.working import (
     check_not_inputs,
     ledger_path_of,
@@ -57,7 +50,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
         booking.settle(ledger)
     if settled.plan is not None:
         say_booking(booking, ledger)
-    say_method(settled.notes)
+    say(*settled.notes)
 
 
 def sample(model_file: Path, output: str, ledger_file: Path | None, request: Request) -> None:
@@ -104,7 +97,7 @@ def synthesize(
         _write(session, spark, output, ledger_path, request)
         booking.settle(session.ledger)
     say_booking(booking, session.ledger)
-    say_method(settled.notes)
+    say(*settled.notes)
 
 
 def _write(
@@ -125,10 +118,7 @@ def _write(
         atomic_text(ledger_path, session.ledger.to_json())
 
     write_rows(session, request.rows or 0, spark, output, how=request.decode, before=before)
-    say_guarantee(session.ledger)
-    say_constant(session.model.schema)
-    if earlier:
-        say_ledger_replaced(ledger_path, remembered=remembered)
+    say_published(session, ledger_path, earlier=earlier, remembered=remembered)
 
 
 def _check_source(data: Any, request: Request) -> str:

@@ -15,8 +15,8 @@ from pegsynth.publishing.report.comparison import (
     comparison_tables,
     render_comparison,
 )
-from pegsynth.publishing.report.drawing import save_chart
-from pegsynth.publishing.report.figure import Table, chart_of
+from pegsynth.publishing.report.drawing import save_drawing
+from pegsynth.publishing.report.figure import Table
 from pegsynth.publishing.report.wording import guarantee_fields
 from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.views import aligned
@@ -39,7 +39,7 @@ def run(releases: Sequence[Path], report: Path | None) -> None:
         folder = report.with_name(f"{report.stem}-figures")
         folder.mkdir(exist_ok=True)
         for figure in comparison_figures(found):
-            save_chart(chart_of(figure), folder / figure.name, mode=PRIVATE)
+            save_drawing(figure.drawn(), folder / figure.name, mode=PRIVATE)
         say("CONFIDENTIAL: made from real data; nothing that was written here may be published.")
 
 

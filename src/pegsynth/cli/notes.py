@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from pegsynth.codec.measured_numbers import constant_numbers
@@ -13,7 +12,6 @@ from pegsynth.methods.session import Session
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.progress import shown as progress_bar
-from pegsynth.schema import Schema
 from pegsynth.storage.book.book_file import read_book, spent_line
 from pegsynth.storage.book.booking import NO_BOOKING, Booking
 
@@ -28,14 +26,7 @@ def say_guarantee(ledger: Ledger) -> None:
     else:
         epsilon = display_up(guarantee.epsilon or 0.0)
         say(f"Guarantee: epsilon = {epsilon}, delta = {guarantee.delta:g} in total.")
-    for line in (*ledger.not_covered, *ledger.warnings):
-        say(f"  {line}")
-
-
-def say_constant(schema: Schema) -> None:
-    """Say which measured numbers the budget could not carry."""
-    for line in constant_numbers(schema):
-        say(line)
+    say(*(f"  {line}" for line in (*ledger.not_covered, *ledger.warnings)))
 
 
 def say_budget(session: Session) -> None:
@@ -51,8 +42,7 @@ def say_budget(session: Session) -> None:
         f"Budget: epsilon = {display_up(guarantee.epsilon)}, delta = {guarantee.delta:g} in total "
         f"for {rows} drawn from it."
     )
-    for line in ledger.warnings:
-        say(f"  {line}")
+    say(*(f"  {line}" for line in ledger.warnings))
 
 
 def say_booking(booking: Booking, ledger: Ledger) -> None:
@@ -68,12 +58,6 @@ def say_booking(booking: Booking, ledger: Ledger) -> None:
     say(f"Budget book {booking.path}: entry {booking.number}; {spent_line(book)}.")
 
 
-def say_method(lines: Sequence[str]) -> None:
-    """Say what ``--method auto`` has taken and why, if it was asked."""
-    for line in lines:
-        say(line)
-
-
 def holds_ledger(path: Path) -> bool:
     """Whether a file that is about to be replaced is the ledger of an earlier table."""
     try:
@@ -83,37 +67,30 @@ def holds_ledger(path: Path) -> bool:
     return True
 
 
-def say_ledger_replaced(path: Path, *, remembered: bool = False) -> None:
-    """Remind that an earlier table, if it is out, counts too.
+def say_published(session: Session, ledger_path: Path, *, earlier: bool, remembered: bool) -> None:
+    """Say what a table promises, and that an earlier one, if it is out, counts too.
 
     Parameters
     ----------
+    earlier
+        Whether the ledger of an earlier table was replaced.
     remembered
         Whether the ledger covers everything that was drawn from its model, this table or not.
     """
+    say_guarantee(session.ledger)
+    say(*constant_numbers(session.model.schema))
     other = " and drawn from another model" if remembered else ""
-    say(
-        f"Note: {path} replaces the ledger of an earlier table; if that was published{other}, "
-        "both add up."
-    )
-
-
-def say_model_replaced(path: Path) -> None:
-    """Remind that rows of an earlier model, if they are out, count too."""
-    say(
-        f"Note: {path} replaces a model from which rows were drawn; if they were published, both "
-        "budgets add up (pegs inspect LEDGER LEDGER)."
-    )
-
-
-def say_release_replaced(path: Path) -> None:
-    """Remind that an earlier release, if it is out, counts too."""
-    say(f"Note: {path} replaces an earlier release; if that was published, both add up.")
+    if earlier:
+        say(
+            f"Note: {ledger_path} replaces the ledger of an earlier table; if that was published"
+            f"{other}, both add up."
+        )
 
 
 __all__ = ["progress_bar", "say"]
 
 
-def say(text: str) -> None:
-    """Print one line for people on standard error."""
-    print(escaped(text), file=sys.stderr)
+def say(*lines: str) -> None:
+    """Print lines for people on standard error."""
+    for line in lines:
+        print(escaped(line), file=sys.stderr)

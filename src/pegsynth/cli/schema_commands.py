@@ -112,8 +112,7 @@ def draft(data: Any, output: Path, wishes: DraftOptions, stated: Dialect) -> Non
     if schema.dialect:
         found = "as stated" if stated.over(dialect) == stated else "recognised, not certain"
         say(f"Read as text of this form ({found}; see [table] of the schema): {dialect.said()}.")
-    for line in _fates(schema):
-        say(line)
+    say(*_fates(schema))
     dropped = [column.name for column in schema.columns if column.dropped]
     least = wishes.min_count or FEW_PEOPLE
     say(
@@ -128,8 +127,7 @@ def _draft_unseen(data: Any, output: Path, wishes: DraftOptions, stated: Dialect
     with open_table(data, dialect=stated) as reader:
         schema = Schema.draft(reader, unit=wishes.unit, private=True, types=wishes.declared)
     save(schema, output, notes=True)
-    for line in _fates(schema):
-        say(line)
+    say(*_fates(schema))
     say(
         f"{output}: {len(schema.features)} features drafted; no row was read. Categories and edges "
         "need no review: a release finds and measures them, and pays with --epsilon and --delta. "

@@ -15,13 +15,10 @@ from pegsynth.cli.notes import (
     say,
     say_booking,
     say_budget,
-    say_constant,
     say_guarantee,
-    say_ledger_replaced,
-    say_method,
-    say_model_replaced,
-    say_release_replaced,
+    say_published,
 )
+from pegsynth.codec.measured_numbers import constant_numbers
 from pegsynth.errors import OutputError, ParameterError, SchemaError, book_notes, escaped
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
@@ -118,17 +115,9 @@ def synthesize(
         draws.reader.close()
         earlier = holds_ledger(ledger_path)
         publish_table(draws, output, ledger_path, progress=progress)
-    _say_published(draws.session, ledger_path, earlier=earlier, remembered=False)
+    say_published(draws.session, ledger_path, earlier=earlier, remembered=False)
     say_booking(draws.booking, draws.session.ledger)
-    say_method(settled.notes)
-
-
-def _say_published(session: Session, ledger_path: Path, *, earlier: bool, remembered: bool) -> None:
-    """Say what a table promises, and whose ledger was replaced."""
-    say_guarantee(session.ledger)
-    say_constant(session.model.schema)
-    if earlier:
-        say_ledger_replaced(ledger_path, remembered=remembered)
+    say(*settled.notes)
 
 
 def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
@@ -153,7 +142,7 @@ def fit(data: Any, schema_file: Path, output: Path, request: Request) -> None:
         booking.settle(ledger)
     if settled.plan is not None:
         say_booking(booking, ledger)
-    say_method(settled.notes)
+    say(*settled.notes)
 
 
 def save_fitted(model: Model, output: Path, stream: RandomStream) -> Ledger:
@@ -167,9 +156,12 @@ def save_fitted(model: Model, output: Path, stream: RandomStream) -> Ledger:
     session = None if plan is None else Session(model, plan, stream)
     if session and plan and (get(model.method).released or plan.budget.epsilon is not None):
         say_budget(session)
-        say_constant(model.schema)
+        say(*constant_numbers(model.schema))
     if replaced:
-        say_model_replaced(output)
+        say(
+            f"Note: {output} replaces a model from which rows were drawn; if they were published, "
+            "both budgets add up (pegs inspect LEDGER LEDGER)."
+        )
     return model.ledger if session is None else session.ledger
 
 
@@ -186,7 +178,7 @@ def sample(
         earlier = holds_ledger(ledger_path)
         with saved.booked() as booking, progress_bar() as progress:
             publish_table(saved, output, ledger_path, progress=progress)
-        _say_published(saved.session, ledger_path, earlier=earlier, remembered=saved.remembered)
+        say_published(saved.session, ledger_path, earlier=earlier, remembered=saved.remembered)
         if saved.session.model.plan is None:
             say_booking(booking, saved.session.ledger)
 
@@ -334,14 +326,13 @@ def release(
     except NotAcceptedError as refused:
         say("\n".join((str(refused), *book_notes(refused))))
         sys.exit(1)
-    say_method(made.notes)
-    say_constant(made.schema)
+    say(*made.notes, *constant_numbers(made.schema))
     if quiet:
         return made
     say_guarantee(made.ledger)
     say_booking(made.booking, made.ledger)
     if made.replaced:
-        say_release_replaced(output)
+        say(f"Note: {output} replaces an earlier release; if that was published, both add up.")
     print(_may_leave(output, made.schema, made.ledger, internal=not publication.public_only))
     return made
 

@@ -7,8 +7,7 @@ the bare distances.
 """
 
 from pegsynth.evaluation.records import Marginal, Metrics, Record
-from pegsynth.evaluation.utility.distances import total_variation
-from pegsynth.evaluation.utility.table_distances import evaluate_codes, tvd1, tvd2, tvd3
+from pegsynth.evaluation.utility.distances import evaluate_codes, total_variation, tvd1, tvd2, tvd3
 
 __all__ = [
     "Marginal",

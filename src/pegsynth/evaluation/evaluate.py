@@ -21,7 +21,7 @@ import polars as pl
 from pegsynth.codec.encoding import moments_of, special_number
 from pegsynth.codec.folding import as_one, pair_or_several
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.judged_tables import read_tables
+from pegsynth.evaluation.evaluated_tables import read_tables
 from pegsynth.evaluation.measuring import Evaluation, evaluate_tables
 from pegsynth.evaluation.risk.intruder import attacks_of
 from pegsynth.inference.choice import rule_for
@@ -256,7 +256,12 @@ def _formulas(given: Any, schema: Schema) -> tuple[Formula, ...]:
 
 
 def _attacks(known: Any, infer: Any) -> tuple[AttackNames, ...]:
-    sets = _name_sets(known)
+    sets: list[tuple[str, ...]] | None = None
+    if known is not None:
+        # A plain list of names is one list.
+        given = [known] if isinstance(known, str) else list(known)
+        plain = all(isinstance(each, str) and "," not in each for each in given)
+        sets = [tuple(given)] if plain and not isinstance(known, str) else list(map(_names, given))
     targets = None if infer is None else _names(infer)
     if sets is None or len(sets) == 1:
         return ((None if sets is None else sets[0], targets),)
@@ -267,18 +272,6 @@ def _attacks(known: Any, infer: Any) -> tuple[AttackNames, ...]:
         )
     pairs = zip(sets, targets, strict=True)
     return tuple((features, (target,)) for features, target in pairs)
-
-
-def _name_sets(known: Any) -> list[tuple[str, ...]] | None:
-    """Return the lists of known features; a plain list of names is one list."""
-    if known is None:
-        return None
-    if isinstance(known, str):
-        return [_names(known)]
-    given = list(known)
-    if all(isinstance(each, str) for each in given) and not any("," in each for each in given):
-        return [tuple(given)]
-    return [_names(each) for each in given]
 
 
 def _names(given: str | Sequence[str]) -> tuple[str, ...]:
@@ -299,75 +292,65 @@ def measured_codebook(original: object, schema: Schema) -> Schema:
                 "categories, which takes two passes over the table; give the schema that the "
                 "release published, or write the table to a file first"
             )
-        looks = {name: _Look(schema, schema[name]) for name in schema.unsettled}
-        # A column that is not there is refused with all others when the table is judged.
-        seen = [look for look in looks.values() if set(look.columns) <= set(reader.columns)]
-        names = tuple(dict.fromkeys(name for look in seen for name in look.columns))
+        features = [schema[name] for name in schema.unsettled]
+        # A column that is not there is refused with all others when the table is read.
+        needed = {each: (each.name, *filter(None, [each.after])) for each in features}
+        seen = [each for each, names in needed.items() if set(names) <= set(reader.columns)]
+        names = tuple(dict.fromkeys(name for each in seen for name in needed[each]))
+        parts: dict[str, list[pl.DataFrame]] = {each.name: [] for each in seen}
         for batch in reader.batches(names) if names else ():
-            for look in seen:
-                look.add(batch)
-    return schema.with_columns(
-        looks[column.name].settled() if column.name in looks else column
-        for column in schema.columns
+            for each in seen:
+                values = _values(each, batch, schema).rename("value").drop_nulls()
+                parts[each.name].append(values.value_counts(name="count"))
+    settled = {
+        each.name: _settled(each, pl.concat(parts[each.name]) if parts.get(each.name) else None)
+        for each in features
+    }
+    return schema.with_columns(settled.get(column.name, column) for column in schema.columns)
+
+
+def _values(feature: Feature, batch: pl.DataFrame, schema: Schema) -> pl.Series:
+    """Return the values of a batch as texts, or as numbers where edges are to be found.
+
+    Dates are counted in their resolution, or from another date.
+    """
+    values = batch.get_column(feature.name)
+    if not feature.private_edges:
+        return candidates(values, feature)
+    written = NumberText(schema.dialect)
+    dates = DateText(feature) if feature.kind in TEMPORAL else None
+    texts = (*feature.missing, *feature.not_applicable) if feature.after is None else ()
+    special = [special_number(text, dates or written) for text in texts]
+    if dates is not None:
+        moments = moments_of(dates, values)
+        if feature.after is not None:
+            others = moments_of(DateText(schema[feature.after]), batch.get_column(feature.after))
+            moments = np.maximum(moments - others, 0.0)
+        numbers = pl.Series(moments)
+    elif values.dtype.is_numeric() or values.dtype == pl.Boolean:
+        numbers = values.cast(pl.Float64)
+    else:
+        numbers = written.numbers(as_text(values))
+    numbers = numbers.fill_nan(None).drop_nulls()
+    return numbers.filter(
+        numbers.is_finite() & ~numbers.is_in([s for s in special if s is not None])
     )
 
 
-class _Look:
-    """What one column of the original holds."""
-
-    def __init__(self, schema: Schema, feature: Feature) -> None:
-        self._feature, self._written = feature, NumberText(schema.dialect)
-        self._dates = DateText(feature) if feature.kind in TEMPORAL else None
-        self._other = None if feature.after is None else DateText(schema[feature.after])
-        after = () if feature.after is None else (feature.after,)
-        self.columns: tuple[str, ...] = (feature.name, *after)
-        texts = (*feature.missing, *feature.not_applicable) if feature.after is None else ()
-        found = (special_number(text, self._dates or self._written) for text in texts)
-        self._taken = [number for number in found if number is not None]
-        self._sketch = QuantileSketch(_SKETCH)
-        self._range: tuple[float, float] | None = None
-        self._counts = pl.DataFrame(schema={"value": pl.String, "count": pl.UInt32})
-
-    def add(self, batch: pl.DataFrame) -> None:
-        """Take in the next batch."""
-        values = batch.get_column(self._feature.name)
-        if self._feature.private_edges:
-            self._add_numbers(self._numbers(values, batch))
-        else:
-            text = candidates(values, self._feature).rename("value").drop_nulls()
-            both = pl.concat([self._counts, text.value_counts(name="count")])
-            self._counts = both.group_by("value").agg(pl.col("count").sum())
-
-    def _numbers(self, values: pl.Series, batch: pl.DataFrame) -> pl.Series:
-        """Return values as numbers; dates by their resolution, or counted from another date."""
-        if self._dates is not None:
-            moments = moments_of(self._dates, values)
-            if self._other is not None:
-                others = moments_of(self._other, batch.get_column(self.columns[1]))
-                moments = np.maximum(moments - others, 0.0)
-            return pl.Series(moments)
-        if values.dtype.is_numeric() or values.dtype == pl.Boolean:
-            return values.cast(pl.Float64)
-        return self._written.numbers(as_text(values))
-
-    def _add_numbers(self, numbers: pl.Series) -> None:
-        numbers = numbers.fill_nan(None).drop_nulls().rename("value")
-        numbers = numbers.filter(numbers.is_finite() & ~numbers.is_in(self._taken))
-        if numbers.is_empty():
-            return
-        counted = numbers.value_counts(name="count")
-        self._sketch.add(counted["value"], counted["count"])
-        low, high = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
-        before = self._range or (low, high)
-        self._range = min(low, before[0]), max(high, before[1])
-
-    def settled(self) -> Feature:
-        """Return the feature with what was seen."""
-        feature = self._feature
-        if feature.private_categories:
-            order = self._counts.sort(["count", "value"], descending=[True, False])
-            return with_categories(feature, order.head(MOST_CATEGORIES)["value"])
-        low, high = self._range or (0.0, 1.0)
-        inner = self._sketch.quantiles(feature.bins or BINS)
-        edges = quantile_edges(low, inner, high, whole=feature.integer or feature.kind in TEMPORAL)
-        return feature.with_edges(within_type(edges, feature.dtype))
+def _settled(feature: Feature, counts: pl.DataFrame | None) -> Feature:
+    """Return a feature with edges or categories of the values that were counted."""
+    if counts is None:
+        counts = pl.DataFrame(schema={"value": pl.Float64, "count": pl.UInt32})
+    counts = counts.group_by("value").agg(pl.col("count").sum())
+    if feature.private_categories:
+        order = counts.sort(["count", "value"], descending=[True, False])
+        return with_categories(feature, order.head(MOST_CATEGORIES)["value"])
+    values, sketch = counts["value"], QuantileSketch(_SKETCH)
+    low, high = 0.0, 1.0
+    if not values.is_empty():
+        sketch.add(values, counts["count"])
+        low, high = float(values.min()), float(values.max())  # type: ignore[arg-type]
+    inner = sketch.quantiles(feature.bins or BINS)
+    whole = feature.integer or feature.kind in TEMPORAL
+    edges = quantile_edges(low, inner, high, whole=whole)
+    return feature.with_edges(within_type(edges, feature.dtype))

@@ -6,31 +6,33 @@ A new measure is a function that returns records, and a line in `MEASURES`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.faults.cell_faults import (
+from pegsynth.evaluation.cell_problems import (
     IMPOSSIBLE_RULE,
     PAIR_RULE,
     SUBGROUP_RULE,
     CellTables,
-    cell_findings,
+    cell_problems,
 )
-from pegsynth.evaluation.faults.fault_kinds import fault_records
-from pegsynth.evaluation.faults.figure_faults import (
+from pegsynth.evaluation.evaluated_tables import Tables
+from pegsynth.evaluation.figure_problems import (
+    NUMBER_RULE,
     PREDICTION_RULE,
     REGRESSION_RULE,
-    coefficient_sides,
-    prediction_faults,
-    regression_faults,
+    number_problems,
+    prediction_problems,
+    regression_problems,
 )
-from pegsynth.evaluation.judged_tables import Tables
+from pegsynth.evaluation.problems import problem_records
 from pegsynth.evaluation.records import (
     RISK_KEYS,
     SUMMARY_KEYS,
@@ -40,12 +42,13 @@ from pegsynth.evaluation.records import (
     measured,
     not_computed,
 )
-from pegsynth.evaluation.risk.intruder import attacks_of
-from pegsynth.evaluation.risk.intruder_records import intruder_records
+from pegsynth.evaluation.risk.intruder import attacks_of, intruder_records
 from pegsynth.evaluation.risk.matching import matching_records
 from pegsynth.evaluation.risk.membership import membership_records
 from pegsynth.evaluation.risk.reappearance import reappearance_records
 from pegsynth.evaluation.risk.risk_tables import holdout_records, risk_tables
+from pegsynth.evaluation.utility.distances import WEIGHTED, evaluate_codes
+from pegsynth.evaluation.utility.number_records import NO_NUMBERS, Numbers, numbers_found
 from pegsynth.evaluation.utility.panel_records import PANEL_KEYS
 from pegsynth.evaluation.utility.predictive_accuracy import prediction_records
 from pegsynth.evaluation.utility.propensity import propensity_records
@@ -56,18 +59,17 @@ from pegsynth.evaluation.utility.regression_records import (
     not_fitted,
     regression_records,
 )
-from pegsynth.evaluation.utility.table_distances import WEIGHTED, evaluate_codes
-from pegsynth.evaluation.utility.value_records import Numbers, numbers_found
 from pegsynth.inference.combining_rules import effective_rows
-from pegsynth.inference.formula import Formula, read_response
+from pegsynth.inference.formula import read_response
 from pegsynth.inference.ledger_support import support_note
 from pegsynth.inference.statistics import Estimate
 from pegsynth.kernels.arrays import Codes
-from pegsynth.privacy import Ledger
 from pegsynth.progress import Progress, quiet
 from pegsynth.schema import Schema
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pegsynth.evaluation.evaluate import EvaluateOptions
 
 ON_CODES = "_codes"
@@ -122,9 +124,43 @@ class Work:
         return numbers_found(self.tables, self.schema, self.options.rule)
 
     @cached_property
-    def regressions(self) -> Regressions:
-        """Every formula, fitted to all tables."""
-        return _fitted(self)
+    def regressions(self) -> tuple[list[Comparison], list[Comparison], list[Record]]:
+        """Every formula fitted to the numbers of the tables and to their codes; some to neither.
+
+        Where a formula has no numeric feature, or a table no numbers of one, codes are all there
+        is, and stand in the place of numbers.
+        """
+        by_values, by_codes, left_out = list[Comparison](), list[Comparison](), list[Record]()
+        options, values = self.options, self.tables.values
+        codes = [self.original, *(table.T for table in self.tables.synthetic)]
+        replicated = any(each.replicates is not None for each in values[1:])
+        for formula in options.formulas:
+            if lacking := _lacking(formula.features, self.tables):
+                left_out += not_fitted(formula.text, lacking)
+                continue
+            support = ""
+            if options.ledger is not None:
+                # Nothing is said where the ledger publishes no feature of the formula.
+                with suppress(ParameterError):
+                    support = support_note(options.ledger, " + ".join(formula.features))
+            fitted = partial(
+                compare,
+                formula,
+                schema=self.schema,
+                rule=options.rule,
+                support=support,
+                threads=options.threads,
+            )
+            if replicated:
+                on_codes = fitted(codes, values=[replace(each, columns={}) for each in values])
+            else:
+                on_codes = fitted((self.original, *self.synthetic))
+            if has_values(formula, self.schema, values):
+                by_codes.append(on_codes)
+                by_values.append(fitted(codes, values=values))
+            else:
+                by_values.append(on_codes)
+        return by_values, by_codes, left_out
 
     @cached_property
     def prediction(self) -> list[Record]:
@@ -219,55 +255,17 @@ def evaluate_tables(
         records=records,
         marginals=base.marginals,
         distributions=work.numbers.distributions(tables.schema),
-        per_record=_frame(work.risk, len(tables.original)) if options.per_record else None,
+        per_record=_per_record(work) if options.per_record else None,
     )
 
 
-class Regressions(NamedTuple):
-    """Every formula fitted to the numbers of the tables and to their codes; some to neither.
+def _per_record(work: Work) -> pl.DataFrame:
+    """Return the figures of every row of the original."""
+    import polars as pl
 
-    Where a formula has no numeric feature, or a table no numbers of one, codes are all there is.
-    """
-
-    by_values: list[Comparison]
-    by_codes: list[Comparison]
-    left_out: list[Record]
-
-
-def _fitted(work: Work) -> Regressions:
-    by_values, by_codes, left_out = found = Regressions([], [], [])
-    options, values = work.options, work.tables.values
-    codes = [work.original, *(table.T for table in work.tables.synthetic)]
-    counted = (work.original, *work.synthetic)
-    plain = [replace(each, columns={}) for each in values]
-    replicated = any(each.replicates is not None for each in values[1:])
-    for formula in options.formulas:
-        if lacking := _lacking(formula.features, work.tables):
-            left_out += not_fitted(formula.text, lacking)
-            continue
-        fitted = partial(
-            compare,
-            formula,
-            schema=work.schema,
-            rule=options.rule,
-            support="" if options.ledger is None else _support(options.ledger, formula),
-            threads=options.threads,
-        )
-        on_codes = fitted(codes, values=plain) if replicated else fitted(counted)
-        if has_values(formula, work.schema, values):
-            by_codes.append(on_codes)
-            by_values.append(fitted(codes, values=values))
-        else:
-            by_values.append(on_codes)
-    return found
-
-
-def _support(ledger: Ledger, formula: Formula) -> str:
-    """Say whether published tables hold a formula, where its features are published at all."""
-    try:
-        return support_note(ledger, " + ".join(formula.features))
-    except ParameterError:
-        return ""
+    rows = work.original.shape[1]
+    columns = {name: each for name, each in work.risk.per_record.items() if len(each) == rows}
+    return pl.DataFrame({"row": np.arange(1, rows + 1), **columns})
 
 
 def _regressions(work: Work) -> list[Record]:
@@ -276,53 +274,48 @@ def _regressions(work: Work) -> list[Record]:
     return [*found, *(regression_records(by_codes, suffix=ON_CODES) if by_codes else [])]
 
 
-def _propensity(work: Work) -> list[Record]:
-    return propensity_records(
-        work.original, work.synthetic, work.schema.category_counts, threads=work.options.threads
-    )
-
-
-def _faults(work: Work) -> list[Record]:
-    """Judge by every rule: what is off, and the records that belong to it."""
+def _problems(work: Work) -> list[Record]:
+    """Check by every rule: what is off, and the records that belong to it."""
     tables = CellTables(
         work.schema, work.original, work.synthetic, work.options.noise, work.options.threads
     )
-    cells = cell_findings(tables)
-    sides = [side for each in work.regressions.by_values for side in coefficient_sides(each)]
-    faults = [
-        *cells.faults,
-        *regression_faults(sides),
-        *prediction_faults(work.prediction),
-        *work.numbers.faults(),
+    cells, records = cell_problems(tables)
+    numbers = work.numbers
+    problems = [
+        *cells,
+        *regression_problems(work.regressions[0]),
+        *prediction_problems(work.prediction),
+        *number_problems(numbers.sides, numbers.pairs, numbers.moments),
     ]
     rules = (
         SUBGROUP_RULE,
         IMPOSSIBLE_RULE,
         REGRESSION_RULE,
         PREDICTION_RULE,
-        work.numbers.rule,
+        NUMBER_RULE
+        if numbers.sides or numbers.moments
+        else f"Numbers were not judged: {NO_NUMBERS}.",
         PAIR_RULE,
     )
-    return [*fault_records(faults, rules, n=tables.released), *cells.records]
+    return [*problem_records(problems, rules, n=tables.released), *records]
 
 
 def _effective(work: Work) -> list[Record]:
     """Say of weighted tables how many rows of equal weight they are worth."""
-    named = [
-        ("" if len(work.synthetic) == 1 else f"synthetic table {number}", each.weights)
-        for number, each in enumerate(work.tables.values[1:], start=1)
-        if each.weights is not None
-    ]
+    note = (
+        "(sum w)^2 / sum w^2 of the weights (Kish 1965, Survey Sampling); baseline: rows of the "
+        "table; what chance explains is worked out for these rows"
+    )
     return [
         measured(
             "effective_rows",
-            subject,
-            Estimate(effective_rows(weights), n=len(weights)),
-            baseline=float(len(weights)),
-            note="(sum w)^2 / sum w^2 of the weights (Kish 1965, Survey Sampling); baseline: rows "
-            "of the table; what chance explains is worked out for these rows",
+            "" if len(work.synthetic) == 1 else f"synthetic table {number}",
+            Estimate(effective_rows(each.weights), n=len(each.weights)),
+            baseline=float(len(each.weights)),
+            note=note,
         )
-        for subject, weights in named
+        for number, each in enumerate(work.tables.values[1:], start=1)
+        if each.weights is not None
     ]
 
 
@@ -397,27 +390,21 @@ def _merged(base: Sequence[Record], found: Sequence[Record], tables: Tables) -> 
     """Put all records together; what is measured later takes the place of its stand-in."""
     later = {(record.name, record.subject): record for record in found}
     headlines = [later.pop((record.name, record.subject), record) for record in base]
-    records = (*headlines, *later.values())
+    records = [*headlines, *later.values()]
     if tables.missing:
         without = f"; without {', '.join(tables.missing)}, which could not be compared"
-        records = tuple(
-            record
-            if record.subject or record.value is None
-            else msgspec.structs.replace(record, note=record.note + without)
-            for record in records
-        )
+        for place, record in enumerate(records):
+            if not record.subject and record.value is not None:
+                records[place] = msgspec.structs.replace(record, note=record.note + without)
     return (*records, *tables.records)
 
 
 def _summary(records: Sequence[Record]) -> dict[str, float | None]:
-    """Return the headline figures."""
+    """Return the headline figures; those of people where a panel has them (R24)."""
     chosen = {name: headline(records, name) for name in HEADLINES}
     summary = {name: None if each is None else each.value for name, each in chosen.items()}
-    for record in records:
-        # Only panels have these (R24).
-        if record.name in PANEL_KEYS and not record.subject:
-            summary[record.name] = record.value
-    return summary
+    people = (each for each in records if each.name in PANEL_KEYS and not each.subject)
+    return summary | {each.name: each.value for each in people}
 
 
 def _nothing(tables: Tables) -> Evaluation:
@@ -428,13 +415,6 @@ def _nothing(tables: Tables) -> Evaluation:
     return Evaluation(summary=dict.fromkeys(HEADLINES), records=records)
 
 
-def _frame(risk: RiskResult, rows: int) -> Any:
-    import polars as pl
-
-    columns = {name: values for name, values in risk.per_record.items() if len(values) == rows}
-    return pl.DataFrame({"row": np.arange(1, rows + 1), **columns})
-
-
 MEASURES = (
     Measure("regressions", _regressions, ("interval_overlap",)),
     Measure(
@@ -442,8 +422,17 @@ MEASURES = (
         lambda work: work.numbers.records(),
         ("kolmogorov_distance", "wasserstein_distance", "pearson_distance", "spearman_distance"),
     ),
-    Measure("faults", _faults, ("utility_faults",), turn=1),
-    Measure("propensity", _propensity, ("pmse", "pmse_ratio")),
+    Measure("faults", _problems, ("utility_faults",), turn=1),
+    Measure(
+        "propensity",
+        lambda work: propensity_records(
+            work.original,
+            work.synthetic,
+            work.schema.category_counts,
+            threads=work.options.threads,
+        ),
+        ("pmse", "pmse_ratio"),
+    ),
     Measure("prediction", lambda work: work.prediction, ("auc_synthetic",)),
     Measure("weights", _effective, turn=1),
     Measure("risk", lambda work: work.risk.records, RISK_KEYS, turn=2),

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
+import numpy as np
 
 from pegsynth.errors import ModelError, ParameterError, legible
 from pegsynth.inference.statistics import Estimate
@@ -137,6 +138,31 @@ def not_computed(name: str, subject: str, reason: str, *, n: int = 0) -> Record:
     return Record(name=name, subject=subject, value=None, better=_better(name), n=n, note=note)
 
 
+def mean_record(
+    name: str, records: Sequence[Record], *, note: str, reason: str, limits: bool = False
+) -> Record:
+    """Write the mean over the records that have a value; where none has, the reason.
+
+    Parameters
+    ----------
+    limits
+        Whether to average the limits too.
+    """
+    known = [record for record in records if record.value is not None]
+    if not known:
+        return not_computed(name, "", reason)
+    columns = [
+        [getattr(record, field) for record in known]
+        for field in ("value", *(("low", "high") if limits else ()), "baseline")
+    ]
+    *found, baseline = (
+        math.nan if None in column else float(np.mean(column)) for column in columns
+    )
+    value, low, high = (*found, math.nan, math.nan)[:3]
+    estimate = Estimate(value, low, high, min(record.n for record in known))
+    return measured(name, "", estimate, baseline=baseline, note=note)
+
+
 def headline(records: Sequence[Record], name: str) -> Record | None:
     """Return the record that stands for a measure, the same wherever one figure is shown.
 
@@ -182,25 +208,15 @@ class Marginal(msgspec.Struct, frozen=True, kw_only=True):
     synthetic: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not len(self.categories) == len(self.original) == len(self.synthetic):
-            raise ParameterError("a marginal needs one original and one synthetic share a category")
-        if not all(0 <= share <= 1 for share in (*self.original, *self.synthetic)):
-            raise ParameterError("the shares of a marginal lie between 0 and 1")
+        _check_shares("marginal", self.categories, self.original, self.synthetic)
 
     def to_frame(self) -> pl.DataFrame:
         """Return one line for each category, with both shares."""
-        import polars as pl
-
-        shares = {"original": self.original, "synthetic": self.synthetic}
-        return pl.DataFrame({"category": self.categories, **shares})
+        return _frame("category", self.categories, self)
 
     def plot(self) -> Picture:
         """Draw both shares of every category."""
-        rows = [
-            {"category": category, "value": share, "series": name}
-            for name in _SERIES
-            for category, share in zip(self.categories, getattr(self, name), strict=True)
-        ]
+        rows = _points("category", "value", self.categories, self)
         title = f"shares of the categories of {self.feature}"
         options = {"x_title": self.label or self.feature, "order": _SERIES}
         return Picture("histograms", rows, title, options, confidential=True)
@@ -226,35 +242,47 @@ class Cumulative(msgspec.Struct, frozen=True, kw_only=True):
     synthetic: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if not len(self.values) == len(self.original) == len(self.synthetic):
-            raise ParameterError("a distribution function needs two shares for each number")
-        if not all(0 <= share <= 1 for share in (*self.original, *self.synthetic)):
-            raise ParameterError("the shares of a distribution function lie between 0 and 1")
+        _check_shares("distribution function", self.values, self.original, self.synthetic)
 
     def to_frame(self) -> pl.DataFrame:
         """Return one line for each number, with both shares of the rows up to it."""
-        import polars as pl
-
-        shares = {"original": self.original, "synthetic": self.synthetic}
-        return pl.DataFrame({"value": self.values, **shares})
+        return _frame("value", self.values, self)
 
     def plot(self) -> Picture:
         """Draw both distribution functions."""
-        rows = [
-            {"x": value, "y": share, "series": name}
-            for name in _SERIES
-            for value, share in zip(self.values, getattr(self, name), strict=True)
-        ]
+        rows = _points("x", "y", self.values, self)
         title = f"share of rows up to each value of {self.feature}"
         options = {
             "x_title": self.label or self.feature,
             "y_title": "share of rows",
-            "log_x": False,
-            "log_y": False,
             "as_percent": True,
             "steps": True,
         }
         return Picture("curves", rows, title, options, confidential=True)
+
+
+def _check_shares(what: str, places: Sequence[object], *sides: Sequence[float]) -> None:
+    if any(len(side) != len(places) for side in sides):
+        raise ParameterError(f"a {what} needs one original and one synthetic share a place")
+    if not all(0 <= share <= 1 for side in sides for share in side):
+        raise ParameterError(f"the shares of a {what} lie between 0 and 1")
+
+
+def _frame(name: str, places: Sequence[object], of: Marginal | Cumulative) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame({name: places, "original": of.original, "synthetic": of.synthetic})
+
+
+def _points(
+    place: str, share: str, places: Sequence[object], of: Marginal | Cumulative
+) -> list[dict[str, object]]:
+    """Return both shares at every place as rows of a chart, the original's first."""
+    return [
+        {place: each, share: value, "series": name}
+        for name in _SERIES
+        for each, value in zip(places, getattr(of, name), strict=True)
+    ]
 
 
 class Metrics(msgspec.Struct, frozen=True, kw_only=True):
@@ -306,7 +334,7 @@ class Metrics(msgspec.Struct, frozen=True, kw_only=True):
         """Return one line for each record (Polars)."""
         import polars as pl
 
-        kinds: dict[str, Any] = dict.fromkeys(Record.__struct_fields__, pl.String)
+        kinds: dict[str, type[pl.DataType]] = dict.fromkeys(Record.__struct_fields__, pl.String)
         kinds |= dict.fromkeys(_FIGURES, pl.Float64) | {"n": pl.Int64}
         return pl.DataFrame(list(map(msgspec.structs.asdict, self.records)), schema=kinds)
 

@@ -369,15 +369,13 @@ def text(
 def picture(combined: Combined, level: float = 0.95) -> Picture:
     """Draw the estimates with their intervals, each on a scale of its own."""
     found = columns(combined, level)
-    names = ("term", "estimate", "low", "high")
+    names = ("label", "value", "low", "high")
     rows = [
         {**dict(zip(names, row, strict=True)), "series": ""}
-        for row in zip(*(found[name] for name in names), strict=True)
+        for row in zip(*(found[name] for name in ("term", "estimate", "low", "high")), strict=True)
     ]
     title = f"estimates and {level:.4g} intervals by the rule {combined.rule}"
-    return Picture(
-        "forest_plot", rows[:_MOST_PANELS], title, {"label": "term", "value": "estimate"}
-    )
+    return Picture("forest_plot", rows[:_MOST_PANELS], title)
 
 
 def combined_card(combined: Combined) -> str:

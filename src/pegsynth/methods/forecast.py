@@ -82,6 +82,8 @@ class ErrorCurve:
             "x_title": "epsilon",
             "y_title": "predicted share of rows out of place",
             "as_percent": True,
+            "log_x": True,
+            "log_y": True,
             "width": 420,
             "height": 260,
         }

@@ -231,17 +231,6 @@ RESAMPLED = (
 
 
 @dataclass(frozen=True)
-class Papers:
-    """What was asked for: who publishes, and in which languages beside English."""
-
-    about: About = NOTHING
-    languages: tuple[str, ...] = ()
-
-
-NO_PAPERS = Papers()
-
-
-@dataclass(frozen=True)
 class Facts(RunFacts):
     """What is known of a release when its tables are written.
 
@@ -253,6 +242,8 @@ class Facts(RunFacts):
         n rows in each of K tables, and the completed versions of each; of a panel n units (R24).
     sizes
         Rows in the file of every table, once it is written.
+    about, languages
+        What the publisher said, and the languages beside English in which the promise is stated.
     counted
         The codebook of what was counted, where that is another one: of a panel the folded one.
     method
@@ -272,7 +263,8 @@ class Facts(RunFacts):
     table_format: TableFormat
     versions: int = 0
     policy: Policy = NO_POLICY
-    papers: Papers = NO_PAPERS
+    about: About = NOTHING
+    languages: tuple[str, ...] = ()
     method: str = ""
     seeded: bool = False
     decode: How | None = None
@@ -284,11 +276,6 @@ class Facts(RunFacts):
     def __post_init__(self) -> None:
         if not self.method:
             object.__setattr__(self, "method", str(self.options.get("method", "")))
-
-    @property
-    def about(self) -> About:
-        """What the publisher said."""
-        return self.papers.about
 
     @property
     def date(self) -> str:

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from pegsynth.codec.folding import folded_reader, joined_files, joined_original
 from pegsynth.errors import ParameterError
-from pegsynth.methods.base import Model
 from pegsynth.options import Publication
 from pegsynth.pipeline.drawn_tables import published_schema, table_schema
 from pegsynth.pipeline.request import Request
@@ -31,8 +30,7 @@ from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.folder import check_folder, is_release, new_folder
 from pegsynth.publishing.papers import sign_off_page
 from pegsynth.publishing.public_part import write_public
-from pegsynth.publishing.publication import NO_JUDGING, Content, Judging, checked_format
-from pegsynth.publishing.report.drawing import check_drawing
+from pegsynth.publishing.publication import Content, checked_format
 from pegsynth.publishing.report.wording import guarantee_fields
 from pegsynth.schema import Schema
 from pegsynth.storage.book.booking import NO_BOOKING, Booking
@@ -88,20 +86,18 @@ def make_folder(
     content = Content.of(publication, settled)
     book = settled.schema if request.wide else settled.book
     check_output(folder / f"synthetic-1.{suffix}", book, settled.request)
-    if not content.public_only:
-        check_drawing()
-        if read_once(data):
-            raise ParameterError(
-                "the internal report reads the table once more, and this one can be read once; "
-                "write it to a file first, or leave the report out (--public-only)"
-            )
+    if not publication.public_only and read_once(data):
+        raise ParameterError(
+            "the internal report reads the table once more, and this one can be read once; "
+            "write it to a file first, or leave the report out (--public-only)"
+        )
     replaced = folder.exists() and is_release(folder)
     refused: NotAcceptedError | None = None
     with open_draws(data, settled, run="release", progress=progress) as draws:
         try:
             with new_folder(folder, force=publication.force) as fresh:
                 written, facts = write_public(fresh, draws, content, progress=progress)
-                if not content.public_only:
+                if not publication.public_only:
                     _write_internal(fresh, draws, content, written, facts)
         except NotAcceptedError as error:
             # It was spent all the same: the run ends well for the book, and badly for the caller.
@@ -139,7 +135,7 @@ def _write_internal(
         ]
     if request.wide and draws.settled.long is not None:
         reader = folded_reader(reader, draws.settled.long)
-    inside = content.weights_inside
+    inside, counted = content.stated.weights_inside, session.model.counted
     write_internal(
         folder,
         reader,
@@ -148,23 +144,15 @@ def _write_internal(
         judged,
         threads=request.thread_count,
         header=facts.header,
-        judging=content.judging,
-        counted=_counted(session.model),
+        stated=content.stated,
+        counted=None if counted is None else counted.mask(0, counted.rows),
     )
-    page = sign_off_page(facts, folder / "public", book=_booked(draws.booking))
+    booking, booked = draws.booking, ""
+    if booking is not NO_BOOKING:
+        entry = f"{booking.path.name}, entry {booking.number}"
+        booked = f"{entry} (settled when the folder is in its place)"
+    page = sign_off_page(facts, folder / "public", book=booked)
     atomic_text(folder / "internal" / "sign-off.html", page, mode=0o600)
-
-
-def _counted(model: Model) -> NDArray[np.bool_] | None:
-    """Return for every row of a table whose units are bounded whether it was counted."""
-    return None if model.counted is None else model.counted.mask(0, model.counted.rows)
-
-
-def _booked(booking: Booking) -> str:
-    """Say where a run is written down; nothing where it is not."""
-    if booking is NO_BOOKING:
-        return ""
-    return f"{booking.path.name}, entry {booking.number} (settled when the folder is in its place)"
 
 
 def write_internal(
@@ -176,28 +164,31 @@ def write_internal(
     *,
     threads: int = 1,
     header: Sequence[tuple[str, str]] = (),
-    judging: Judging = NO_JUDGING,
+    stated: Publication | None = None,
     counted: NDArray[np.bool_] | None = None,
 ) -> None:
     """Write ``internal/``: every measure and the report, computed from the real table.
 
     Parameters
     ----------
+    stated
+        What of the report's figures was asked for; None: nothing.
     counted
         For every row of the real table whether the release counted it, where that is known.
     """
     from pegsynth.evaluation.evaluate import options_of
-    from pegsynth.evaluation.judged_tables import read_tables
+    from pegsynth.evaluation.evaluated_tables import read_tables
     from pegsynth.evaluation.measuring import evaluate_tables
     from pegsynth.publishing.report.html import render
     from pegsynth.publishing.report.verdict import with_verdict
 
+    stated = stated or Publication()
     internal = folder / "internal"
     internal.mkdir(mode=0o700)
     options = options_of(
         schema,
-        target=judging.target,
-        formulas=judging.formulas or None,
+        target=stated.target,
+        formulas=stated.formulas or None,
         threads=threads,
         ledger=ledger,
         datasets=len(synthetic),
@@ -206,7 +197,7 @@ def write_internal(
         reader,
         list(synthetic),
         schema,
-        holdout=judging.holdout,
+        holdout=stated.holdout,
         threads=threads,
         counted=counted,
         lenient=True,

@@ -65,7 +65,7 @@ def write_texts(public: Path, facts: Facts) -> None:
 
 def write_privacy(public: Path, facts: Facts) -> None:
     """Write PRIVACY.md, and one more for every language that was asked for."""
-    for language in (LANGUAGES[0], *facts.papers.languages):
+    for language in (LANGUAGES[0], *facts.languages):
         name = "PRIVACY.md" if language == LANGUAGES[0] else f"PRIVACY.{language}.md"
         page = privacy_page(
             facts.ledger,

@@ -30,9 +30,7 @@ from pegsynth.progress import Progress, quiet
 from pegsynth.publishing.bought_quality import buy_quality
 from pegsynth.publishing.facts import (
     COMPLETED,
-    NO_PAPERS,
     Facts,
-    Papers,
     completed_name,
     wanted_name,
 )
@@ -119,7 +117,7 @@ def write_public(
     public = folder / "public"
     public.mkdir()
     rows, datasets, how = session.rows_of_a_table(request.rows), request.datasets, request.decode
-    panel, wide, inside = session.model.schema.panel, request.wide, content.weights_inside
+    panel, wide, inside = session.model.schema.panel, request.wide, content.stated.weights_inside
     pairs: Sequence[Iterator[tuple[pl.DataFrame, pl.DataFrame]]] = ()
     frames: Sequence[Iterator[pl.DataFrame]] = ()
     if draws.in_pairs:
@@ -134,10 +132,11 @@ def write_public(
         session.ledger,
         rows=rows,
         datasets=datasets,
-        table_format=checked_format(content.table_format),
+        table_format=checked_format(content.stated.table_format),
         versions=request.versions,
         policy=policy,
-        papers=content.papers,
+        about=content.about,
+        languages=content.languages,
         method=session.plan.method,
         seeded=session.stream.seeded,
         decode=how,
@@ -246,7 +245,6 @@ def save_public(
     completed: Sequence[Sequence[pl.DataFrame]] = (),
     table_format: TableFormat = "csv",
     force: bool = False,
-    papers: Papers = NO_PAPERS,
 ) -> None:
     """Write tables, or pairs of two, that are drawn already as a folder with a public part only."""
     table_format = checked_format(table_format)
@@ -265,7 +263,6 @@ def save_public(
             datasets=len(tables),
             table_format=table_format,
             versions=len(completed[0]) if completed else 0,
-            papers=papers,
             seeded=any(getattr(event, "code", "") == "seeded" for event in ledger.events),
             decode="labels" if files and holds_labels(files[-1], schema) else None,
         )

@@ -12,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.privacy.rounding import display_up
+from pegsynth.publishing.report.wording import number, percent, short
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -101,6 +102,10 @@ def _environment() -> Environment:
         "code": code,
         "names": names_in,
         "cell": cell,
+        "number": number,
+        "percent": percent,
+        "short": short,
+        "extract": lambda place, values: values[place],
         "figure": display_up,
         "scalar": _scalar,
         "rounded_up": _rounded_up,

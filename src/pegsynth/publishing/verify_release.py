@@ -29,9 +29,17 @@ from pegsynth.methods.pricing import unit_bound
 from pegsynth.options._kinds import python_names
 from pegsynth.pipeline.running import booked_table
 from pegsynth.privacy import AgreementCounts, Budget, Ledger
+from pegsynth.publishing.agreement import (
+    LEVEL,
+    Agreement,
+    Asked,
+    Rows,
+    agreement_event,
+    measured,
+    read_rows,
+    regions_of,
+)
 from pegsynth.publishing.result import Release
-from pegsynth.publishing.verification.agreement import Agreement, agreement_event, measured
-from pegsynth.publishing.verification.regions import LEVEL, Asked, Rows, read_rows, regions_of
 from pegsynth.random import RandomStream, Streams
 from pegsynth.runtime import in_silence
 from pegsynth.schema import Schema

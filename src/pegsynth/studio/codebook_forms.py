@@ -1,10 +1,11 @@
-"""The codebook as pages show it: all columns in one table, and one column with everything."""
+"""What the pages of the codebook need beside the codebook itself: suggestions, counts, words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pegsynth.codec.codebook_counts import CodebookCounts, FeatureCounts
 from pegsynth.errors import DataError
@@ -12,9 +13,10 @@ from pegsynth.schema import Feature, Schema
 from pegsynth.schema.assumed import assumed
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.feature import KINDS, ROLES, number_text
+from pegsynth.schema.recoding import Recoding
 from pegsynth.schema.rule_text import said
 from pegsynth.schema.temporal import bound_text
-from pegsynth.studio.codebook_changes import KEPT, Suggestion, suggestions
+from pegsynth.studio.codebook_changes import KEPT, suggestions
 
 _MOST_VALUES = 6
 _MOST_LISTED = 2_000
@@ -22,189 +24,82 @@ _MOST_SUGGESTED = 40
 _MOST_BARS = 60
 
 
-@dataclass(frozen=True)
-class Line:
-    """One column in the table of all."""
-
-    number: int
-    name: str
-    kind: str
-    role: str
-    levels: str
-    values: str
-    missing: str
-    drafted: bool
-    remarks: int
-    refused: str
-
-
-@dataclass(frozen=True)
-class RuleLine:
-    """A rule in words, and how many rows break it, where that was counted."""
-
-    text: str
-    drafted: bool
-    broken: str
-
-
-@dataclass(frozen=True)
-class Overview:
-    """What the page of the codebook shows."""
-
-    lines: tuple[Line, ...]
-    unit: str
-    rows_per_unit: int
-    time: str
-    fixed: tuple[str, ...]
-    columns: tuple[str, ...]
-    named: tuple[str, ...]
-    rules: tuple[RuleLine, ...]
-    assumed: tuple[str, ...]
-    reviewed: bool
-    reviewed_by: str
-    reviewed_on: str
-    suggested: tuple[Suggestion, ...]
-    more_suggested: int
-    suggested_roles: int
-    counted: str
-    roles: tuple[str, ...] = ROLES
-
-
-@dataclass(frozen=True)
-class Bar:
-    """Rows of one category or bin: a share of the highest bar."""
-
-    name: str
-    rows: str
-    share: float
-
-
-@dataclass(frozen=True)
-class Details:
-    """What the page of one column shows."""
-
-    name: str
-    label: str
-    kind: str
-    role: str
-    categories: str
-    listable: bool
-    edges: str
-    lowest: str
-    highest: str
-    missing: str
-    unknown: str
-    parent: str
-    top: str
-    bottom: str
-    round: str
-    hierarchy: str
-    level: int
-    recoded: str
-    notes: tuple[Suggestion, ...]
-    drafted: bool
-    private: str
-    bars: tuple[Bar, ...]
-    counted: tuple[str, ...]
-    others: tuple[str, ...]
-    roles: tuple[str, ...] = ROLES
-    kinds: tuple[str, ...] = KINDS
-
-
-def overview(schema: Schema, counts: CodebookCounts | None, *, may_see: bool) -> Overview:
+def overview(schema: Schema, counts: CodebookCounts | None, *, may_see: bool) -> dict[str, Any]:
     """Return what the page of the codebook shows; figures of rows only to those who may see."""
     remarks = tuple(suggestions(schema)) if may_see else ()
-    asked = tuple(each for each in remarks if each.what)
-    by_name = {} if counts is None else {each.name: each for each in counts.features}
-    noted = [each.column for each in remarks]
-    panel = schema.panel
-    as_signed = replace(schema, reviewed=True)
-    return Overview(
-        tuple(
-            _line(number, column, noted.count(column.name), by_name.get(column.name))
-            for number, column in enumerate(schema.columns)
-        ),
-        schema.unit or "",
-        panel.most if panel else schema.rows_per_unit,
-        panel.time if panel else "",
-        panel.fixed if panel else (),
-        tuple(column.name for column in schema.columns),
-        schema.names,
-        tuple(_rules(schema, counts)),
-        tuple(line for line in assumed(as_signed) if not line.startswith("Reviewed")),
-        schema.reviewed,
-        schema.reviewer or "",
-        str(schema.reviewed_on or ""),
-        asked[:_MOST_SUGGESTED],
-        max(0, len(asked) - _MOST_SUGGESTED),
-        len({each.column for each in asked if each.what == "role"}),
-        "" if counts is None else f"{counts.rows:,}",
-    )
+    asked = [each for each in remarks if each.what]
+    signed = assumed(replace(schema, reviewed=True))
+    return {
+        "schema": schema,
+        "panel": schema.panel,
+        "roles": ROLES,
+        "private": left_to_release,
+        "most_values": _MOST_VALUES,
+        "remarked": {each.column for each in remarks},
+        "refused": {} if counts is None else {e.name: e.refused for e in counts.features},
+        "rules": list(_rules(schema, counts)),
+        "assumed": [line for line in signed if not line.startswith("Reviewed")],
+        "suggested": asked[:_MOST_SUGGESTED],
+        "more_suggested": max(0, len(asked) - _MOST_SUGGESTED),
+        "suggested_roles": len({each.column for each in asked if each.what == "role"}),
+        "counted": "" if counts is None else f"{counts.rows:,}",
+    }
 
 
-def _rules(schema: Schema, counts: CodebookCounts | None) -> Iterable[RuleLine]:
+def _rules(schema: Schema, counts: CodebookCounts | None) -> Iterator[dict[str, Any]]:
+    """Yield rules in words, and how many rows break them, where that was counted."""
     own = [rule for rule in schema.rules if not rule.structural]
     broken = counts.broken if counts is not None and len(counts.broken) == len(own) else ()
     for place, rule in enumerate(own):
         found = broken[place] if broken else None
         told = "" if found is None else "no row breaks it" if not found else f"{found:,} rows do"
-        yield RuleLine(said(rule, schema.features), rule.drafted_from_data, told)
+        text = said(rule, schema.features)
+        yield {"text": text, "drafted": rule.drafted_from_data, "broken": told}
 
 
-def _line(number: int, column: Feature, remarks: int, counted: FeatureCounts | None) -> Line:
-    private = column.private_edges or column.private_categories
-    labels = () if column.dropped else column.labels
-    values = ", ".join(labels[:_MOST_VALUES]) + (", .." if len(labels) > _MOST_VALUES else "")
-    refused = f"{counted.refused:,}" if counted is not None and counted.refused else ""
-    return Line(
-        number,
-        column.name,
-        "" if column.dropped else column.kind,
-        column.role,
-        "" if column.dropped or private else str(column.bin_count),
-        "found by the release, which pays" if private else values,
-        ", ".join(repr(text) for text in column.missing),
-        column.drafted_from_data,
-        remarks,
-        refused,
-    )
+def left_to_release(column: Feature) -> str:
+    """Return what of a column the release finds and pays for; empty for nothing."""
+    return "edges" if column.private_edges else "categories" if column.private_categories else ""
 
 
 def details(
     schema: Schema, number: int, counts: CodebookCounts | None, *, may_see: bool
-) -> Details:
+) -> dict[str, Any]:
     """Return what the page of one column shows."""
     column = schema.columns[number]
-    recoding = column.recoding
-    hierarchy = recoding.hierarchy if recoding is not None else None
+    recoding = column.recoding or Recoding()
+    hierarchy = recoding.hierarchy
     prefixes = ",".join(map(str, hierarchy.prefixes)) if hierarchy is not None else ""
-    bars, counted = _histogram(column, counts)
-    return Details(
-        column.name,
-        column.label,
-        column.kind,
-        column.role,
-        "\n".join(column.categories[:_MOST_LISTED]),
-        len(column.categories) <= _MOST_LISTED,
-        " ".join(_edge(column, edge) for edge in column.edges),
-        _told(column.lowest),
-        _told(column.highest),
-        "\n".join(column.missing),
-        column.unknown,
-        column.parent or "",
-        _told(recoding.top if recoding is not None else None),
-        _told(recoding.bottom if recoding is not None else None),
-        _told(recoding.round if recoding is not None else None),
-        "" if hierarchy is None else f"prefix:{prefixes}" if prefixes else KEPT,
-        recoding.level if recoding is not None else 1,
-        recoding.said() if recoding is not None else "",
-        tuple(each for each in suggestions(schema) if each.column == column.name and may_see),
-        column.drafted_from_data,
-        "edges" if column.private_edges else "categories" if column.private_categories else "",
-        bars,
-        counted,
-        tuple(name for name in schema.names if name != column.name),
-    )
+    found = [each for each in counts.features if each.name == column.name] if counts else []
+    counted = found[0] if found and not column.dropped else None
+    return {
+        "name": column.name,
+        "label": column.label,
+        "kind": column.kind,
+        "role": column.role,
+        "categories": "\n".join(column.categories[:_MOST_LISTED]),
+        "listable": len(column.categories) <= _MOST_LISTED,
+        "edges": " ".join(_edge(column, edge) for edge in column.edges),
+        "lowest": _told(column.lowest),
+        "highest": _told(column.highest),
+        "missing": "\n".join(column.missing),
+        "unknown": column.unknown,
+        "parent": column.parent or "",
+        "top": _told(recoding.top),
+        "bottom": _told(recoding.bottom),
+        "round": _told(recoding.round),
+        "hierarchy": "" if hierarchy is None else f"prefix:{prefixes}" if prefixes else KEPT,
+        "level": recoding.level,
+        "recoded": "" if column.recoding is None else recoding.said(),
+        "notes": [e for e in suggestions(schema) if e.column == column.name and may_see],
+        "private": left_to_release(column),
+        "bars": () if counted is None else counted.levels[:_MOST_BARS],
+        "highest_bar": max((rows for _, rows in counted.levels), default=0) if counted else 0,
+        "counted": [] if counted is None else list(_said_of(counted)),
+        "others": [name for name in schema.names if name != column.name],
+        "roles": ROLES,
+        "kinds": KINDS,
+    }
 
 
 def _edge(column: Feature, edge: float) -> str:
@@ -215,34 +110,21 @@ def _told(number: float | None) -> str:
     return "" if number is None else number_text(number)
 
 
-def _histogram(
-    column: Feature, counts: CodebookCounts | None
-) -> tuple[tuple[Bar, ...], tuple[str, ...]]:
-    """Return bars of rows for each category or bin, and what else was counted."""
-    found = [each for each in counts.features if each.name == column.name] if counts else []
-    if not found or column.dropped:
-        return (), ()
-    counted = found[0]
-    highest = max((rows for _, rows in counted.levels), default=0) or 1
-    bars = tuple(
-        Bar(name, f"{rows:,}", round(100 * rows / highest, 2))
-        for name, rows in counted.levels[:_MOST_BARS]
-    )
-    lines = [
-        f"{counted.missing:,} rows have no value." if counted.missing else "",
-        f"{counted.unlisted:,} rows have a value that is not listed." if counted.unlisted else "",
-        f"A release would refuse the table for {counted.refused:,} of them: list the values, name "
-        'the texts that mean "not known", or let other values be a category.'
-        if counted.refused
-        else "",
-        f"{len(counted.levels) - _MOST_BARS:,} further bars are not shown."
-        if len(counted.levels) > _MOST_BARS
-        else "",
-        ""
-        if counted.settled
-        else "The release will make levels of its own; these are for the eye.",
-    ]
-    return bars, tuple(filter(None, lines))
+def _said_of(counted: FeatureCounts) -> Iterator[str]:
+    """Say what else was counted of a column, beside its bars."""
+    if counted.missing:
+        yield f"{counted.missing:,} rows have no value."
+    if counted.unlisted:
+        yield f"{counted.unlisted:,} rows have a value that is not listed."
+    if counted.refused:
+        yield (
+            f"A release would refuse the table for {counted.refused:,} of them: list the values, "
+            'name the texts that mean "not known", or let other values be a category.'
+        )
+    if len(counted.levels) > _MOST_BARS:
+        yield f"{len(counted.levels) - _MOST_BARS:,} further bars are not shown."
+    if not counted.settled:
+        yield "The release will make levels of its own; these are for the eye."
 
 
 def read_counts(file: Path, schema: Schema) -> CodebookCounts | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import zipfile
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,27 +37,18 @@ INTERNAL = {"report": "report.html", "sign-off": "sign-off.html"}
 """Pages of a release that stay in the house, by the names that the studio has for them."""
 
 
-@dataclass(frozen=True)
-class Result:
-    """A finished release."""
-
-    name: str
-    promise: str
-    kind: str
-    files: tuple[tuple[str, int], ...]
-    internal: tuple[str, ...]
-    comparable: bool
-
-
-def result(folder: Path) -> Result:
-    """Return what the page of results says of a release."""
+def result(folder: Path) -> dict[str, Any]:
+    """Return what the page of results says of a finished release."""
     public, internal = folder / "public", folder / "internal"
     ledger = Ledger.from_json((public / "privacy.json").read_text(encoding="utf-8"))
-    files = tuple((file.name, file.stat().st_size) for file in sorted(public.iterdir()))
-    promise = ledger.statement().split("\n\n")[0].split(" In plain words")[0]
-    pages = tuple(name for name, file in INTERNAL.items() if (internal / file).is_file())
-    comparable = (internal / "metrics.json").is_file()
-    return Result(folder.name, promise, ledger.guarantee.kind, files, pages, comparable)
+    return {
+        "name": folder.name,
+        "promise": ledger.statement().split("\n\n")[0].split(" In plain words")[0],
+        "kind": ledger.guarantee.kind,
+        "files": [(file.name, file.stat().st_size) for file in sorted(public.iterdir())],
+        "internal": [name for name, file in INTERNAL.items() if (internal / file).is_file()],
+        "comparable": (internal / "metrics.json").is_file(),
+    }
 
 
 def maps(folder: Path) -> tuple[str, ...]:
@@ -122,7 +112,7 @@ class _Studio:
         )
 
     def _shown(self, step: str, project: Project, *, status: int = 200, **more: Any) -> Response:
-        return self._rendered(step, step, project, status, {**_told(step, project), **more})
+        return self._rendered(step, step, project, status, {**_SHOWN[step](project), **more})
 
     def _rendered(
         self, template: str, step: str, project: Project, status: int, more: dict[str, Any]
@@ -205,8 +195,7 @@ class _Studio:
         counts = counts if project.may_see else None
         shown = codebook_forms.details(schema, number, counts, may_see=project.may_see)
         if typed is not None:
-            texts: dict[str, Any] = {name: str(typed[name]) for name in _TYPED if name in typed}
-            shown = replace(shown, **texts)
+            shown |= {name: str(typed[name]) for name in _TYPED if name in typed}
         more = {"feature": shown, "number": number, "count": len(schema.columns)}
         status = 400 if problem else 200
         return self._rendered("feature", "codebook", project, status, {**more, "problem": problem})
@@ -214,15 +203,8 @@ class _Studio:
     async def job(self, request: Request) -> Response:
         """Say how far the running command is."""
         found = jobs.current(self._folder)
-        return JSONResponse(
-            {
-                "running": found.running,
-                "outcome": found.outcome,
-                "stage": found.stage,
-                "done": found.done,
-                "total": found.total,
-            }
-        )
+        told = ("running", "outcome", "stage", "done", "total")
+        return JSONResponse({name: getattr(found, name) for name in told})
 
     def internal(self, kind: str) -> Callable[[Request], Awaitable[Response]]:
         """Return the handler that shows an internal page of a release."""
@@ -278,18 +260,6 @@ class _Studio:
         wanted = request.path_params["name"]
         found = {path.name: path for path in Project.open(self._folder).releases}
         return found.get(wanted, self._folder / "none")
-
-
-def _told(step: str, project: Project) -> dict[str, Any]:
-    """Return what a step shows beside the project itself."""
-    shows: dict[str, Callable[[Project], dict[str, Any]]] = {
-        "table": _table_told,
-        "codebook": _codebook_told,
-        "plan": _plan_told,
-        "release": _release_told,
-        "results": _results_told,
-    }
-    return shows[step](project)
 
 
 def _table_told(project: Project) -> dict[str, Any]:
@@ -353,7 +323,7 @@ def _release_told(project: Project) -> dict[str, Any]:
 
 def _results_told(project: Project) -> dict[str, Any]:
     results = [result(folder) for folder in project.releases]
-    names = [each.name for each in results if each.comparable]
+    names = [each["name"] for each in results if each["comparable"]]
     return {
         "results": results,
         "names": names,
@@ -361,3 +331,13 @@ def _results_told(project: Project) -> dict[str, Any]:
         "compared": (project.folder / COMPARISON).is_file(),
         "maps": maps(project.folder / _MAPS),
     }
+
+
+_SHOWN: dict[str, Callable[[Project], dict[str, Any]]] = {
+    "table": _table_told,
+    "codebook": _codebook_told,
+    "plan": _plan_told,
+    "release": _release_told,
+    "results": _results_told,
+}
+"""What each step shows beside the project itself."""

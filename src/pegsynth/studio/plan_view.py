@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pegsynth.api.functions import plan
 from pegsynth.errors import ParameterError, PegsynthError
@@ -13,46 +14,26 @@ from pegsynth.storage.book.book_file import Book, left_for, read_book, spent_lin
 from pegsynth.studio.project import PLANNED, Project
 from pegsynth.studio.spelled_commands import OPTIONS
 
+Chosen = Mapping[str, float | int | str]
 _CHANCES = (0.01, 0.5)
+_MODES = {int: "numeric", float: "decimal"}
 
 
-@dataclass(frozen=True)
-class Field:
-    """An option that the form asks for, as it is declared."""
-
-    name: str
-    label: str
-    mode: str
-    choices: tuple[str, ...]
-    value: str
-
-    @property
-    def place(self) -> str:
-        """What the page calls it."""
-        return self.name.replace("_", "-")
-
-
-def fields_of(project: Project) -> dict[str, Field]:
-    """Return what the form of the plan asks for, by name."""
-    modes = {int: "numeric", float: "decimal"}
+def fields_of(project: Project) -> dict[str, dict[str, Any]]:
+    """Return what the form of the plan asks for, by name; each option as it is declared."""
     found = {}
     for name in PLANNED:
         option = OPTIONS[name]
         choices = option.known if option.kind == "choice" else ()
-        label = name.capitalize() if choices else option.text.removesuffix(".")
-        value = project.choices.get(name, "")
-        found[name] = Field(name, label, modes.get(option.typed, "text"), choices, value)
+        found[name] = {
+            "name": name,
+            "place": name.replace("_", "-"),
+            "label": name.capitalize() if choices else option.text.removesuffix("."),
+            "mode": _MODES.get(option.typed, "text"),
+            "choices": choices,
+            "value": project.choices.get(name, ""),
+        }
     return found
-
-
-@dataclass(frozen=True)
-class PlanView:
-    """Predicted errors by method, and what the budget means."""
-
-    lines: tuple[tuple[str, str, str, str], ...]
-    reason: str
-    odds: tuple[str, ...]
-    problem: str
 
 
 def options_of(project: Project) -> dict[str, float | int | str]:
@@ -76,37 +57,35 @@ def forecast_of(project: Project) -> Forecast:
     return plan(project.schema_file, **chosen)
 
 
-def view(project: Project) -> PlanView:
-    """Return what the page of the plan shows; a budget that cannot be is told, not raised."""
+def view(project: Project) -> dict[str, Any]:
+    """Return predictions by method and odds; a budget that cannot be is told, not raised."""
     try:
         found = forecast_of(project)
     except PegsynthError as error:
-        return PlanView((), "", (), str(error))
+        return {"lines": [], "odds": [], "problem": str(error)}
     lines = [
         (each.method, f"{each.error:.3f}", _promised(each.stated.epsilon, each.stated.delta), "")
         for each in found.predictions
     ]
     lines += [(method, "", "", why) for method, why in found.refused]
     said = f"{found.reason}. {found.warning}" if found.warning else found.reason
-    return PlanView(tuple(lines), said, odds(options_of(project)), "")
+    return {"lines": lines, "reason": said, "odds": odds(options_of(project)), "problem": ""}
 
 
-def odds(chosen: dict[str, float | int | str]) -> tuple[str, ...]:
+def odds(chosen: Chosen) -> list[str]:
     """Say what epsilon means for somebody who suspects that a person is in the table."""
     epsilon = chosen.get("epsilon")
     if not isinstance(epsilon, int | float) or not 0 < epsilon < 700:
-        return ()
-    factor = math.exp(epsilon)
-    return tuple(
-        f"Whoever thinks before the release that a person is in the table with a chance of "
-        f"{before:.0%} can think so afterwards with at most {_after(before, factor)}."
-        for before in _CHANCES
-    )
-
-
-def _after(before: float, factor: float) -> str:
-    chance = factor * before / (factor * before + 1 - before)
-    return f"{chance:.1%}" if chance < 0.9995 else "more than 99.9%"
+        return []
+    said, factor = [], math.exp(epsilon)
+    for before in _CHANCES:
+        chance = factor * before / (factor * before + 1 - before)
+        after = f"{chance:.1%}" if chance < 0.9995 else "more than 99.9%"
+        said.append(
+            f"Whoever thinks before the release that a person is in the table with a chance of "
+            f"{before:.0%} can think so afterwards with at most {after}."
+        )
+    return said
 
 
 def _promised(epsilon: float | None, delta: float | None) -> str:
@@ -115,47 +94,27 @@ def _promised(epsilon: float | None, delta: float | None) -> str:
     return f"epsilon {epsilon:.4g}" + (f" at delta {delta:g}" if delta else "")
 
 
-@dataclass(frozen=True)
-class BookView:
-    """A budget book for the page of the plan.
+def book_view(folder: Path, file: str, chosen: Chosen) -> dict[str, Any] | None:
+    """Return what a book says of a choice; None where no book was named.
 
-    Parameters
-    ----------
-    spent
-        What was spent of every limit, in words.
-    covered
-        Whether a run with the chosen epsilon fits, in words; `fits` says the same.
-    entries
-        One line for every run: number, time, who, what, state.
-    problem
-        Why the book cannot be read.
+    `covered` says in words whether a run with the chosen epsilon fits, and `fits` the same.
     """
-
-    file: str
-    spent: str = ""
-    covered: str = ""
-    fits: bool = True
-    entries: tuple[tuple[str, ...], ...] = ()
-    problem: str = ""
-
-
-def book_view(folder: Path, file: str, chosen: dict[str, float | int | str]) -> BookView | None:
-    """Return what a book says of a choice; None where no book was named."""
     if not file:
         return None
     try:
         book = read_book(folder / file)
     except PegsynthError as error:
-        return BookView(file, problem=str(error))
+        return {"file": file, "spent": "", "problem": str(error)}
     covered, fits = _covered(book, chosen)
-    entries = tuple(
+    entries = [
         (str(each.number), each.time.replace("T", " "), each.by, each.run, each.method, each.state)
         for each in book.entries
-    )
-    return BookView(file, spent_line(book), covered, fits, entries)
+    ]
+    told = {"file": file, "spent": spent_line(book), "problem": ""}
+    return told | {"covered": covered, "fits": fits, "entries": entries}
 
 
-def _covered(book: Book, chosen: dict[str, float | int | str]) -> tuple[str, bool]:
+def _covered(book: Book, chosen: Chosen) -> tuple[str, bool]:
     epsilon, delta = chosen.get("epsilon"), chosen.get("delta") or 0.0
     if "seed" in chosen:
         return "A run with a seed has no guarantee; the book will refuse it.", False

@@ -28,7 +28,6 @@ microdata, Journal of the American Statistical Association 100(472), 1103-1112.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -81,20 +80,6 @@ class Matches:
         ]
 
 
-@dataclass(frozen=True)
-class _Found:
-    """Matches of the original (by table, where rows correspond), and the yardsticks.
-
-    `without` are the rates of a bootstrap; `others` is the expected match risk of rows drawn
-    from other people only, where rows do not correspond.
-    """
-
-    matches: list[Matches]
-    control: Matches | None
-    without: Rates
-    others: float | None = None
-
-
 def matching_records(tables: RiskTables) -> tuple[list[Record], dict[str, Float64]]:
     """Match every row of the original with what is released.
 
@@ -109,9 +94,64 @@ def matching_records(tables: RiskTables) -> tuple[list[Record], dict[str, Float6
         reason = f"{NO_SENSITIVE}: in a fully synthetic table no row belongs to anybody"
     if reason:
         return [not_computed(name, "", reason) for name in NAMES], {}
-    found = _own_rows(tables) if tables.corresponding else _same_values(tables)
-    probability = np.mean([each.probability for each in found.matches], axis=0)
-    return _records(tables, found), {"match_probability": probability}
+    original, others = tables.original, None
+    known = group_rows(
+        [original, *tables.tables]
+        if tables.corresponding
+        else tables.with_holdout(original, tables.released),
+        tables.identifiers,
+        tables.sizes,
+    )
+    mine = known.ids[0]
+    group = known.sizes(0)[mine]
+    if tables.corresponding:
+        matches = [
+            Matches(known.sizes(number)[mine], (ids == mine).astype(np.int64))
+            for number, ids in enumerate(known.ids[1:], start=1)
+        ]
+        control = None
+        without = (float((1 / group).mean()), float((group == 1).mean()), 0.0)
+    else:
+        every = tables.with_holdout(original, tables.released)
+        whole = group_rows(every, (*tables.identifiers, *tables.sensitive), tables.sizes)
+        # Of the original and, where there is one, of the hold-out.
+        found = [
+            Matches(known.sizes(1)[known.ids[table]], whole.sizes(1)[whole.ids[table]])
+            for table in (0, 2)[: len(every) - 1]
+        ]
+        matches, control = found[:1], found[1] if found[1:] else None
+        profile = whole.sizes(0)[whole.ids[0]]
+        without = bootstrap_rates(group, profile, tables.released_rows)
+        # Whoever is alone in a group leaves none behind that could match.
+        others = bootstrap_rates(np.maximum(group - 1, 1), profile - 1, tables.released_rows)[0]
+    subject = f"{tables.listed(tables.sensitive) or 'row'} | {tables.listed(tables.identifiers)}"
+    by_table = [each.rates(tables.level) for each in matches]
+    controls = (None, None, None) if control is None else control.rates(tables.level)
+    records: list[Record] = []
+    for number, name in enumerate(NAMES):
+        value, held = hull([rates[number] for rates in by_table]), controls[number]
+        if not value.n:
+            records.append(not_computed(name, subject, "no target has a single matching row"))
+            continue
+        references, no_power = {}, ""
+        if not number and others is not None:
+            population = share(others, tables.rows, level=tables.level)
+            real = share(without[0], tables.rows, level=tables.level)
+            no_power = power_reason(real, held or population)
+            references = {"others": (population, _OTHERS)}
+            if held is not None:
+                references["control"] = (held, _CONTROL)
+        record = measured(
+            name,
+            subject,
+            value,
+            baseline=without[number] if held is None else held.value,
+            note=f"{_DEFINITIONS[number]}; {_decisions(tables)}",
+            no_power=no_power,
+        )
+        records += with_references(record, references)
+    probability = np.mean([each.probability for each in matches], axis=0)
+    return records, {"match_probability": probability}
 
 
 def bootstrap_rates(group: Int64, profile: Int64, rows: int) -> Rates:
@@ -133,60 +173,6 @@ def bootstrap_rates(group: Int64, profile: Int64, rows: int) -> Rates:
     once = rows / len(group) * others ** (rows - 1)
     true, single = float(np.mean(once * profile)), float(np.mean(once * group))
     return float(risk), true, 1 - true / single if single > 0 else math.nan
-
-
-def _same_values(tables: RiskTables) -> _Found:
-    every = tables.with_holdout(tables.original, tables.released)
-    known = group_rows(every, tables.identifiers, tables.sizes)
-    whole = group_rows(every, (*tables.identifiers, *tables.sensitive), tables.sizes)
-    ours, *others = (
-        Matches(known.sizes(1)[known.ids[table]], whole.sizes(1)[whole.ids[table]])
-        for table in (0, 2)[: len(every) - 1]
-    )
-    group, profile = (each.sizes(0)[each.ids[0]] for each in (known, whole))
-    without = bootstrap_rates(group, profile, tables.released_rows)
-    # Whoever is alone in a group leaves none behind that could match.
-    among = bootstrap_rates(np.maximum(group - 1, 1), profile - 1, tables.released_rows)[0]
-    return _Found([ours], others[0] if others else None, without, among)
-
-
-def _own_rows(tables: RiskTables) -> _Found:
-    known = group_rows([tables.original, *tables.tables], tables.identifiers, tables.sizes)
-    mine = known.ids[0]
-    matches = [
-        Matches(known.sizes(number)[mine], (ids == mine).astype(np.int64))
-        for number, ids in enumerate(known.ids[1:], start=1)
-    ]
-    group = known.sizes(0)[mine]
-    return _Found(matches, None, (float((1 / group).mean()), float((group == 1).mean()), 0.0))
-
-
-def _records(tables: RiskTables, found: _Found) -> list[Record]:
-    subject = f"{tables.listed(tables.sensitive) or 'row'} | {tables.listed(tables.identifiers)}"
-    by_table = [each.rates(tables.level) for each in found.matches]
-    controls: Sequence[Estimate | None] = (None, None, None)
-    if found.control is not None:
-        controls = found.control.rates(tables.level)
-    records: list[Record] = []
-    for number, name in enumerate(NAMES):
-        value, control = hull([rates[number] for rates in by_table]), controls[number]
-        if not value.n:
-            reason = "no target has a single matching row"
-            records.append(not_computed(name, subject, reason))
-            continue
-        baseline = found.without[number] if control is None else control.value
-        note = f"{_DEFINITIONS[number]}; {_decisions(tables)}"
-        references, no_power = {}, ""
-        if not number and found.others is not None:
-            others = share(found.others, tables.rows, level=tables.level)
-            real = share(found.without[0], tables.rows, level=tables.level)
-            no_power = power_reason(real, control or others)
-            references = {"others": (others, _OTHERS)}
-            if control is not None:
-                references["control"] = (control, _CONTROL)
-        record = measured(name, subject, value, baseline=baseline, note=note, no_power=no_power)
-        records += with_references(record, references)
-    return records
 
 
 def _decisions(tables: RiskTables) -> str:

@@ -1,16 +1,12 @@
-"""The released rows nearest to a person's row, by the number of features that differ.
-
-A search compares every released row with every target. Where these are too many, the
-targets are a random part of theirs, as many as `COMPARISONS` codes allow, at least
-`FEWEST`; how many were searched for is part of every record.
-
-Membership inference: which rows were in the original, inferred from the release.
+"""Membership inference: which rows were in the original, inferred from the release.
 
 Members are rows of the original, non-members rows of a hold-out from the same population.
 Two attacks give every row a score, higher for a supposed member:
 
 - *nearest released row*: minus the number of features in which the nearest released row
-  differs. It finds copies and near copies.
+  differs. It finds copies and near copies. A search compares every released row with every
+  target. Where these are too many, the targets are a random part of theirs, as many as
+  `COMPARISONS` codes allow, at least `FEWEST`; how many were searched for is part of the record.
 - *density ratio*: how much more likely the row is in the release than in the population,
   the sum over pairs of features of the logarithm of the ratio of its pair's shares,
   released to reference. The reference is a random half of the hold-out; the non-members
@@ -102,23 +98,38 @@ def membership_records(tables: RiskTables) -> tuple[list[Record], dict[str, Floa
     records, per_record
         Area and advantage of both attacks; the density ratio of every row of the original.
     """
-    reason = _reason(tables)
-    if reason or tables.holdout is None:
+    reason, holdout = "", tables.holdout
+    if holdout is None:
+        reason = f"members must be told from others, but {tables.no_holdout}"
+    elif min(tables.rows, holdout.shape[1] // 2) < _FEWEST:
+        reason = "the original has fewer than two rows, or the hold-out fewer than four"
+    if reason or holdout is None:
         return [
             not_computed(name, each, reason) for each in (DISTANCE, DENSITY) for name in NAMES
         ], {}
-    near = distance_scores(tables, tables.holdout)
-    copies = copy_area(tables, tables.holdout, len(near.members), len(near.others))
-    records = _records(tables, DISTANCE, near, _distance_note(tables), copies)
+    near = distance_scores(tables, holdout)
+    copies = copy_area(tables, holdout, len(near.members), len(near.others))
+    most = searchable(tables.released)
+    part = f"; drawn at random (seeded), at most {most} of each" if most < tables.rows else ""
+    note = (
+        "score: minus the number of features in which the nearest released row differs"
+        f"{tables.stacked}{part}"
+    )
+    records = _records(tables, DISTANCE, near, note, copies)
     pairs = scored_pairs(tables.sizes)
     if not pairs:
         reason = "there is no pair of features of a size that can be tabulated"
         return [*records, *(not_computed(name, DENSITY, reason) for name in NAMES)], {}
-    dense = density_scores(tables, tables.holdout, pairs)
+    dense = density_scores(tables, holdout, pairs)
     rows = np.random.default_rng([SEED, _REAL]).integers(0, tables.rows, tables.released_rows)
-    real = density_scores(replace(tables, released=tables.original[:, rows]), tables.holdout, pairs)
+    real = density_scores(replace(tables, released=tables.original[:, rows]), holdout, pairs)
     area = roc_area(real.members, real.others, level=tables.level)
-    note = _density_note(tables, pairs, len(dense.others))
+    note = (
+        f"score: sum over {len(pairs)} pairs of features of the log ratio of the pair's shares, "
+        f"released to reference, {_SMOOTHING:g} added to every cell; reference: "
+        f"{holdout.shape[1] - len(dense.others)} rows of the hold-out drawn at random (seeded), "
+        f"the others are the non-members{tables.stacked}"
+    )
     records += _records(tables, DENSITY, dense, note, area)
     return records, {"membership_score": dense.members}
 
@@ -194,60 +205,35 @@ def _log_shares(table: Codes, pair: tuple[int, int], left: int, right: int) -> F
     return np.asarray(np.log(counts / counts.sum()), dtype=np.float64)
 
 
-def _reason(tables: RiskTables) -> str:
-    if tables.holdout is None:
-        return f"members must be told from others, but {tables.no_holdout}"
-    if min(tables.rows, tables.holdout.shape[1] // 2) < _FEWEST:
-        return "the original has fewer than two rows, or the hold-out fewer than four"
-    return ""
-
-
 def _records(
     tables: RiskTables, subject: str, scores: Scores, note: str, real: Estimate
 ) -> list[Record]:
     counted = f"{len(scores.members)} members, {len(scores.others)} non-members"
     percent = f"{100 * tables.level:g} %"
-    area = roc_area(scores.members, scores.others, level=tables.level)
-    gain = advantage(scores.members, scores.others, level=tables.level)
     no_power = power_reason(real, Estimate(0.5, 0.5, 0.5))
+    figures = (
+        (
+            roc_area,
+            0.5,
+            "chance that a member scores above a non-member, ties counted half",
+            f"DeLong {percent}, no narrower than by chance",
+        ),
+        (
+            advantage,
+            0.0,
+            "largest true positive rate minus false positive rate, above 0 by chance alone as it "
+            "is a maximum",
+            f"distribution-free {percent} (Dvoretzky-Kiefer-Wolfowitz)",
+        ),
+    )
     return [
         measured(
-            NAMES[0],
+            name,
             subject,
-            area,
-            baseline=0.5,
-            note="chance that a member scores above a non-member, ties counted half; "
-            f"{note}; {counted}; interval: DeLong {percent}, no narrower than by chance, given "
-            "what is released",
+            figure(scores.members, scores.others, level=tables.level),
+            baseline=baseline,
+            note=f"{meant}; {note}; {counted}; interval: {limits}, given what is released",
             no_power=no_power,
-        ),
-        measured(
-            NAMES[1],
-            subject,
-            gain,
-            baseline=0.0,
-            note="largest true positive rate minus false positive rate, above 0 by chance alone "
-            f"as it is a maximum; {note}; {counted}; interval: distribution-free {percent} "
-            "(Dvoretzky-Kiefer-Wolfowitz), given what is released",
-            no_power=no_power,
-        ),
+        )
+        for name, (figure, baseline, meant, limits) in zip(NAMES, figures, strict=True)
     ]
-
-
-def _distance_note(tables: RiskTables) -> str:
-    most = searchable(tables.released)
-    part = f"; drawn at random (seeded), at most {most} of each" if most < tables.rows else ""
-    return (
-        "score: minus the number of features in which the nearest released row differs"
-        f"{tables.stacked}{part}"
-    )
-
-
-def _density_note(tables: RiskTables, pairs: Sequence[tuple[int, int]], others: int) -> str:
-    rows = 0 if tables.holdout is None else tables.holdout.shape[1]
-    return (
-        f"score: sum over {len(pairs)} pairs of features of the log ratio of the pair's shares, "
-        f"released to reference, {_SMOOTHING:g} added to every cell; reference: {rows - others} "
-        f"rows of the hold-out drawn at random (seeded), the others are the non-members"
-        f"{tables.stacked}"
-    )

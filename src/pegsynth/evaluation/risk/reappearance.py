@@ -1,26 +1,24 @@
-"""Share of rows that are alone with their values of the quasi-identifiers.
+"""Rows that are alone with their values, and whether these reappear in what is released.
 
-Two tables of different size cannot be compared directly: the smaller one has more unique
-rows by its size alone. The larger is therefore judged by the share expected in a random
-part of it, as large as the smaller one; the expectation is exact, nothing is drawn.
+*Uniqueness* is the share of rows that are alone with their quasi-identifiers. Two tables of
+different size cannot be compared directly: the smaller one has more unique rows by its size
+alone. The larger is therefore evaluated by the share expected in a random part of it, as large
+as the smaller one; the expectation is exact, nothing is drawn.
 
-Uniques of the original that reappear in what is released.
-
-A row of the original that is alone with its values (of the identifying features, or of all
-of them) can be recognised where these values are seen again; more so where they are again
-alone. Some reappear by chance, as the population has such people. The control are rows of
-a hold-out whose values do not occur in the original at all: they are as rare, and a
-synthesizer that tells nothing of its original meets both alike. Without a hold-out there are
-two stand-ins: fresh rows of the population, which have the values of a unique row as often as
-the number of values that occur twice says; and values that nobody has, which a release that
-scatters some of its rows holds as often. A release that tells nothing has either.
+*Reappearance* is about the unique rows of the original. A row that is alone with its values (of
+the identifying features, or of all of them) can be recognised where these values are seen again;
+more so where they are again alone. Some reappear by chance, as the population has such people.
+The control are rows of a hold-out whose values do not occur in the original at all: they are as
+rare, and a synthesizer that tells nothing of its original meets both alike. Without a hold-out
+there are two stand-ins: fresh rows of the population, which have the values of a unique row as
+often as the number of values that occur twice says; and values that nobody has, which a release
+that scatters some of its rows holds as often. A release that tells nothing has either.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -131,71 +129,6 @@ class Reappearance(NamedTuple):
     as_unique: Estimate
 
 
-@dataclass(frozen=True)
-class Reappeared:
-    """Original and released rows by combination of some features.
-
-    Parameters
-    ----------
-    original
-        Rows of the original with the values of each of its rows.
-    released
-        Released rows with the values of each row of the original.
-    uniques
-        Reappearance of the original's unique rows.
-    population
-        The same expected of fresh rows of the population.
-    nobody
-        The same of all values that the original lacks.
-    control
-        The same of the hold-out's rows whose values the original lacks; None without one.
-    """
-
-    original: Int64
-    released: Int64
-    uniques: Reappearance
-    population: Reappearance
-    nobody: Reappearance
-    control: Reappearance | None
-
-
-def seen_again(tables: RiskTables, features: Sequence[int]) -> Reappeared:
-    """Match the original, and the hold-out if there is one, with the released rows."""
-    every = tables.with_holdout(tables.original, *tables.tables)
-    groups = group_rows(every, features, tables.sizes)
-    original = groups.sizes(0)
-    released = [groups.sizes(1 + number) for number in range(len(tables.tables))]
-    together: Int64 = np.sum(np.stack(released), axis=0)
-    alone = np.any([sizes == 1 for sizes in released], axis=0)
-
-    def counted(targets: Int64) -> Reappearance:
-        found, again = together[targets] > 0, alone[targets]
-        return Reappearance(_share(found, tables.level), _share(again, tables.level))
-
-    mine = groups.ids[0]
-    control = None
-    if tables.holdout is not None:
-        others = groups.ids[-1]
-        control = counted(others[original[others] == 0])
-    possible = min(math.prod(tables.sizes[i] for i in features), CELL_LIMIT)
-    lacking = possible - int(np.count_nonzero(original))
-
-    def occurring(hits: NDArray[np.bool_]) -> Estimate:
-        found = np.count_nonzero(hits & (original == 0))
-        return share(found / lacking, lacking, level=tables.level) if lacking else NOTHING
-
-    return Reappeared(
-        original[mine],
-        together[mine],
-        counted(mine[original[mine] == 1]),
-        population_expectation(
-            original, [table.shape[1] for table in tables.tables], level=tables.level
-        ),
-        Reappearance(occurring(together > 0), occurring(alone)),
-        control,
-    )
-
-
 def expectation(chance: float, released: Sequence[int]) -> tuple[float, float]:
     """Chance that values reappear, and reappear alone, in tables of so many rows.
 
@@ -255,49 +188,71 @@ def reappearance_records(
     """
     records: list[Record] = []
     per_record: dict[str, Int64] = {}
-    everything = tuple(range(len(tables.names)))
     if tables.identifiers:
-        seen = seen_again(tables, tables.identifiers)
-        records += _records(tables, tables.listed(tables.identifiers), seen)
-        per_record |= {"group_size": seen.original, "released_matches": seen.released}
+        subject = tables.listed(tables.identifiers)
+        records, original, released = seen_again(tables, tables.identifiers, subject)
+        per_record |= {"group_size": original, "released_matches": released}
     else:
-        records += [not_computed(name, "", NO_IDENTIFIER) for name in NAMES]
-    whole = seen_again(tables, everything)
-    return [*records, *_records(tables, ALL_FEATURES, whole)], {
-        **per_record,
-        "released_copies": whole.released,
-    }
+        records = [not_computed(name, "", NO_IDENTIFIER) for name in NAMES]
+    whole, _, copies = seen_again(tables, range(len(tables.names)), ALL_FEATURES)
+    return [*records, *whole], {**per_record, "released_copies": copies}
 
 
-def _share(hits: NDArray[np.bool_], level: float) -> Estimate:
-    return share(float(hits.mean()), len(hits), level=level) if len(hits) else NOTHING
+def seen_again(
+    tables: RiskTables, features: Sequence[int], subject: str
+) -> tuple[list[Record], Int64, Int64]:
+    """Match the original, and the hold-out if there is one, with the released rows.
 
-
-def _records(tables: RiskTables, subject: str, seen: Reappeared) -> list[Record]:
-    if not seen.uniques.reappearing.n:
+    Returns
+    -------
+    records, original, released
+        The shares; rows of the original, and released rows, with the values of each row of the
+        original.
+    """
+    every, level = tables.with_holdout(tables.original, *tables.tables), tables.level
+    groups = group_rows(every, features, tables.sizes)
+    original, mine = groups.sizes(0), groups.ids[0]
+    sizes = np.stack([groups.sizes(1 + number) for number in range(len(tables.tables))])
+    together: Int64 = sizes.sum(axis=0)
+    found = original[mine], together[mine]
+    targets = mine[original[mine] == 1]
+    if not len(targets):
         reason = "no row of the original is alone with these values"
-        return [not_computed(name, subject, reason) for name in NAMES]
-    expected = expectation(1 / tables.rows, [t.shape[1] for t in tables.tables])
+        return [not_computed(name, subject, reason) for name in NAMES], *found
+    strangers = None
+    if tables.holdout is not None:
+        strangers = groups.ids[-1][original[groups.ids[-1]] == 0]
+    possible = min(math.prod(tables.sizes[i] for i in features), CELL_LIMIT)
+    lacking = possible - int(np.count_nonzero(original))
+    released = [table.shape[1] for table in tables.tables]
+    fresh = population_expectation(original, released, level=level)
+    bootstrap = expectation(1 / tables.rows, released)
     records: list[Record] = []
+    hits = together > 0, np.any(sizes == 1, axis=0)
     for place, (name, how) in enumerate(NAMES.items()):
-        value, population, nobody = (
-            each[place] for each in (seen.uniques, seen.population, seen.nobody)
-        )
-        control = None if seen.control is None else seen.control[place]
-        reference = control if control is not None and control.n else None
+        hit, expected, population = hits[place], bootstrap[place], fresh[place]
+        value = share(float(hit[targets].mean()), len(targets), level=level)
+        # Values that nobody has, which a release that scatters some of its rows holds as often.
+        new = np.count_nonzero(hit & (original == 0))
+        nobody = share(new / lacking, lacking, level=level) if lacking else NOTHING
+        control, against = None, f"the bootstrap, as {tables.no_holdout}"
+        if strangers is not None and len(strangers):
+            control = share(float(hit[strangers].mean()), len(strangers), level=level)
+            against = f"{control.n} rows of the hold-out whose values the original lacks"
+        elif strangers is not None:
+            against = "the bootstrap, as the original holds the values of every row of the hold-out"
         note = (
             f"share of the original's {value.n} unique rows whose values are released {how}: "
-            f"{round(value.value * value.n)}; a bootstrap would give {expected[place]:.6g} "
-            f"(exact); baseline: {_baseline(tables, control)}; {tables.limits}"
+            f"{round(value.value * value.n)}; a bootstrap would give {expected:.6g} "
+            f"(exact); baseline: {against}; {tables.limits}"
         )
-        real = share(expected[place], value.n, level=tables.level)
         record = measured(
             name,
             subject,
             value,
-            baseline=expected[place] if reference is None else reference.value,
+            baseline=expected if control is None else control.value,
             note=note,
-            no_power=power_reason(real, reference or population),
+            no_power=power_reason(share(expected, value.n, level=level), control or population),
         )
         about = (
             f"of fresh rows of the population {population.value:.6g} is expected, by the numbers "
@@ -306,14 +261,14 @@ def _records(tables: RiskTables, subject: str, seen: Reappeared) -> list[Record]
             "either"
         )
         references = {"others": (_either(population, nobody), about)}
-        if reference is not None:
+        if control is not None:
             held = (
-                f"the same for {reference.n} rows of the hold-out whose values the original lacks: "
+                f"the same for {control.n} rows of the hold-out whose values the original lacks: "
                 "people as rare who were never given"
             )
-            references["control"] = (reference, held)
+            references["control"] = (control, held)
         records += with_references(record, references)
-    return records
+    return records, *found
 
 
 def _either(first: Estimate, second: Estimate) -> Estimate:
@@ -325,11 +280,3 @@ def _either(first: Estimate, second: Estimate) -> Estimate:
         for each in ("value", "low", "high")
     )
     return Estimate(value, low, high, first.n)
-
-
-def _baseline(tables: RiskTables, control: Estimate | None) -> str:
-    if control is None:
-        return f"the bootstrap, as {tables.no_holdout}"
-    if not control.n:
-        return "the bootstrap, as the original holds the values of every row of the hold-out"
-    return f"{control.n} rows of the hold-out whose values the original lacks"

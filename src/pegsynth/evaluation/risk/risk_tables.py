@@ -9,12 +9,9 @@ has as many rows as the original and agrees with it, row by row, in a feature th
 shuffled table would match with a probability below `CHANCE`. Every draw of this part is
 seeded with a fixed number, so that the same tables give the same figures.
 
-Check that a hold-out is not a part of the original.
-
-Goes in: codes of the original and of the hold-out. Comes out: a record if nearly all rows of
-the hold-out lie among the original rows and chance does not explain it. Equal rows are
-common where categories are few. The original itself shows how common: by the share of
-its rows that have a twin elsewhere in it.
+A hold-out must not be a part of the original: there is a record if nearly all of its rows lie
+among the original rows and chance does not explain it. Equal rows are common where categories
+are few. The original itself shows how common: by the share of its rows that have a twin in it.
 """
 
 from __future__ import annotations
@@ -153,7 +150,14 @@ def risk_tables(
         column_major(codes, sizes, what=f"synthetic table {number}")
         for number, codes in enumerate(synthetic, start=1)
     )
-    kept, reason = _holdout(holdout, original, sizes)
+    kept, reason = None, NO_HOLDOUT
+    if holdout is not None and holdout.ndim == 2 and len(holdout) == 0:
+        reason = "the hold-out has no rows; give rows that the synthesizer never saw"
+    elif holdout is not None:
+        kept, reason = column_major(holdout, sizes, what="hold-out"), ""
+        if np.array_equal(holdout, original):
+            kept = None
+            reason = "the hold-out is the original itself; give rows the synthesizer never saw"
     identifiers = _positions(schema, known, "known", "quasi-identifier")
     sensitive = _positions(schema, infer, "infer", "sensitive")
     if infer is None:
@@ -218,19 +222,6 @@ def _correspond(original: Codes, table: Codes) -> bool:
         if orders > -np.log(CHANCE) and np.array_equal(ours, theirs):
             return True
     return False
-
-
-def _holdout(
-    codes: Codes | None, original: Codes, sizes: tuple[int, ...]
-) -> tuple[Codes | None, str]:
-    if codes is None:
-        return None, NO_HOLDOUT
-    if codes.ndim == 2 and len(codes) == 0:
-        return None, "the hold-out has no rows; give rows that the synthesizer never saw"
-    columns = column_major(codes, sizes, what="hold-out")
-    if np.array_equal(codes, original):
-        return None, "the hold-out is the original itself; give rows the synthesizer never saw"
-    return columns, ""
 
 
 def _positions(

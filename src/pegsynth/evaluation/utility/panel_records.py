@@ -8,7 +8,7 @@ a synthetic table that cannot be are counted as they stand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ import polars as pl
 from pegsynth.codec.encoding import column_encoders
 from pegsynth.codec.folding import Folding, folded_reader
 from pegsynth.errors import DataError, EmptyTableError
-from pegsynth.evaluation.records import Record, measured, not_computed
+from pegsynth.evaluation.records import Record, mean_record, measured, not_computed
 from pegsynth.evaluation.utility.distances import total_variation, total_variation_floor
 from pegsynth.inference.statistics import spread
 from pegsynth.kernels.arrays import Int64
@@ -38,6 +38,7 @@ PANEL_KEYS = (
     "inconsistent_units",
     "reappearing_histories",
 )
+NO_PAIR = "no unit has two rows"
 _FLOOR = "baseline: expected of as many independent draws from the original"
 _NOTES = {
     "transition_distance": "total variation distance of the table of a value and the one in the "
@@ -63,48 +64,39 @@ class _Histories:
     codes: Int64
     inconsistent: float
 
-    @property
-    def counts(self) -> Int64:
-        """Rows of every unit, from 1 on."""
-        found: Int64 = self.codes[:, self.schema.index(self.panel.count)] + self.panel.least
-        return found
+    def counts(self) -> dict[tuple[str, str], Int64]:
+        """Count all that is compared, by measure and feature.
 
-    def at(self, name: str, position: int) -> Int64:
-        """Codes of a feature at a position; one code, the last, is that of no row."""
-        found: Int64 = self.codes[:, self.schema.index(self.panel.at(name, position))]
-        return found
+        A feature has one code more than categories, the last, which is that of no row.
+        """
+        panel, schema, positions = self.panel, self.schema, self.panel.positions
+        rows = self.codes[:, schema.index(panel.count)] + panel.least
 
-    def size(self, name: str) -> int:
-        """Codes of a feature, with that of no row."""
-        return self.schema[self.panel.at(name, min(2, self.panel.most))].category_count + 1
+        def at(name: str) -> tuple[Int64, int]:
+            """Return the codes of a feature by position and unit, and how many there are."""
+            places = [schema.index(panel.at(name, position)) for position in positions]
+            return self.codes[:, places].T, schema[
+                panel.at(name, min(2, panel.most))
+            ].category_count + 1
 
-    def first(self, name: str) -> Int64:
-        """Count what the first row of units holds."""
-        return np.bincount(self.at(name, 1), minlength=self.size(name))
-
-    def last(self, name: str) -> Int64:
-        """Count what the last row of units holds."""
-        positions = np.stack([self.at(name, each) for each in self.panel.positions])
-        last = positions[self.counts - 1, np.arange(len(self.counts))]
-        return np.bincount(last, minlength=self.size(name))
-
-    def transitions(self, name: str) -> Int64:
-        """Count pairs of what a row holds and the unit's next row, over all positions."""
-        size = self.size(name)
-        pairs = np.zeros(size * size, dtype=np.int64)
-        for position in self.panel.positions[1:]:
-            there = self.counts >= position
-            before, after = (self.at(name, each)[there] for each in (position - 1, position))
-            pairs += np.bincount(np.minimum(before, size - 1) * size + after, minlength=len(pairs))
-        return pairs
-
-    def gaps(self) -> Int64:
-        """Count the bins of the time from one row to the next."""
-        time = self.panel.time
-        found = np.zeros(self.size(time), dtype=np.int64)
-        for position in self.panel.positions[1:]:
-            there = self.counts >= position
-            found += np.bincount(self.at(time, position)[there], minlength=len(found))
+        found = {("rows_per_unit_distance", ""): np.bincount(rows, minlength=panel.most + 1)}
+        for name in panel.changing(schema.names):
+            codes, size = at(name)
+            if name == panel.time:
+                # Times that have categories have no bins.
+                if panel.most > 1 and schema[panel.at(name, 2)].binned:
+                    gaps = [codes[p - 1][rows >= p] for p in positions[1:]]
+                    found["gap_distance", ""] = np.bincount(np.concatenate(gaps), minlength=size)
+                continue
+            last = codes[rows - 1, np.arange(len(rows))]
+            found["first_row_distance", name] = np.bincount(codes[0], minlength=size)
+            found["last_row_distance", name] = np.bincount(last, minlength=size)
+            pairs = np.zeros(size * size, dtype=np.int64)
+            for p in positions[1:]:
+                before, after = codes[p - 2][rows >= p], codes[p - 1][rows >= p]
+                cells = np.minimum(before, size - 1) * size + after
+                pairs += np.bincount(cells, minlength=len(pairs))
+            found["transition_distance", name] = pairs
         return found
 
 
@@ -124,7 +116,7 @@ def panel_records(original: object, synthetic: Sequence[object], schema: Schema)
         return [not_computed(name, "", "a table has no rows") for name in PANEL_KEYS]
     except DataError as error:
         return [not_computed(name, "", str(error)) for name in PANEL_KEYS]
-    return [*_distances(real, tables), _inconsistent(tables), _reappearing(real, tables)]
+    return [*_distances(real, tables), *_of_units(real, tables)]
 
 
 def _read(source: object, schema: Schema, panel: Panel) -> _Histories:
@@ -156,74 +148,41 @@ def _impossible(reader: TableReader, schema: Schema) -> float:
     return float(wrong.to_numpy().mean())
 
 
-def _distances(real: _Histories, tables: Sequence[_Histories]) -> list[Record]:
-    panel, every = real.panel, (real, *tables)
-    found: dict[str, list[Record]] = {name: [] for name in PANEL_KEYS}
-    counts = {
-        "transition_distance": _Histories.transitions,
-        "first_row_distance": _Histories.first,
-        "last_row_distance": _Histories.last,
-    }
-    for key, count in counts.items():
-        ours = [
-            record
-            for name in panel.changing(real.schema.names)
-            if name != panel.time
-            for record in _distance(key, name, [count(each, name) for each in every])
-        ]
-        found[key] = [_mean(key, ours), *ours] if ours else []
-    rows = [np.bincount(each.counts, minlength=panel.most + 1) for each in every]
-    found["rows_per_unit_distance"] = _distance("rows_per_unit_distance", "", rows)
-    # Times that have categories have no bins.
-    if panel.most > 1 and real.schema[panel.at(panel.time, 2)].binned:
-        gaps = [each.gaps() for each in every]
-        found["gap_distance"] = _distance("gap_distance", "", gaps)
-    return [record for records in found.values() for record in records]
-
-
-def _distance(key: str, subject: str, counts: Sequence[Int64]) -> list[Record]:
+def _distances(real: _Histories, tables: Sequence[_Histories]) -> Iterable[Record]:
     """Compare counts of the original with those of every synthetic table."""
+    original, *others = (each.counts() for each in (real, *tables))
+    for key in PANEL_KEYS:
+        ours = []
+        for about, counts in original.items():
+            if about[0] == key:
+                ours.append(_distance(*about, [counts, *(each[about] for each in others)]))
+        if ours and ours[0].subject:
+            note = f"mean over features of the {_NOTES[key]}"
+            yield mean_record(key, ours, note=note, reason=NO_PAIR)
+        yield from ours
+
+
+def _distance(key: str, subject: str, counts: Sequence[Int64]) -> Record:
     size = max(map(len, counts))
     padded = [np.pad(each, (0, size - len(each))) for each in counts]
     if not all(each.any() for each in padded):
-        return [not_computed(key, subject, "no unit has two rows")]
+        return not_computed(key, subject, NO_PAIR)
     values = [total_variation(padded[0], each) for each in padded[1:]]
     floor = float(np.mean([total_variation_floor(padded[0], int(t.sum())) for t in padded[1:]]))
     n = min(int(each.sum()) for each in padded[1:])
-    return [measured(key, subject, spread(values, n=n), baseline=floor, note=_NOTES[key])]
+    return measured(key, subject, spread(values, n=n), baseline=floor, note=_NOTES[key])
 
 
-def _mean(key: str, records: Sequence[Record]) -> Record:
-    known = [record for record in records if record.value is not None]
-    if not known:
-        return not_computed(key, "", "no unit has two rows")
-    values = [record.value or 0.0 for record in known]
-    floors = [record.baseline or 0.0 for record in known]
-    return Record(
-        name=key,
-        subject="",
-        value=float(np.mean(values)),
-        baseline=float(np.mean(floors)),
-        n=min(record.n for record in known),
-        note=f"mean over features of the {_NOTES[key]}",
-    )
-
-
-def _inconsistent(tables: Sequence[_Histories]) -> Record:
-    key = "inconsistent_units"
+def _of_units(real: _Histories, tables: Sequence[_Histories]) -> Iterable[Record]:
+    """Say how many units cannot be, and how many whole histories are those of one person."""
     n = min(len(each.codes) for each in tables)
-    found = spread([each.inconsistent for each in tables], n=n)
-    return measured(key, "", found, baseline=0.0, note=_NOTES[key])
-
-
-def _reappearing(real: _Histories, tables: Sequence[_Histories]) -> Record:
-    key = "reappearing_histories"
     lines, counts = np.unique(real.codes.astype(np.uint32), axis=0, return_counts=True)
     alone = {line.tobytes() for line in lines[counts == 1]}
-    values = [
+    again = [
         float(np.mean([line.tobytes() in alone for line in each.codes.astype(np.uint32)]))
         for each in tables
     ]
-    n = min(len(each.codes) for each in tables)
-    own = len(alone) / len(real.codes)
-    return measured(key, "", spread(values, n=n), baseline=own, note=_NOTES[key])
+    wrong = [each.inconsistent for each in tables]
+    baselines = 0.0, len(alone) / len(real.codes)
+    for key, values, baseline in zip(PANEL_KEYS[-2:], (wrong, again), baselines, strict=True):
+        yield measured(key, "", spread(values, n=n), baseline=baseline, note=_NOTES[key])

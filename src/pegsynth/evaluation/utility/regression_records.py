@@ -20,7 +20,13 @@ from itertools import repeat
 import msgspec
 import numpy as np
 
-from pegsynth.evaluation.records import SEPARATOR, Record, measured, not_computed
+from pegsynth.evaluation.records import (
+    SEPARATOR,
+    Record,
+    mean_record,
+    measured,
+    not_computed,
+)
 from pegsynth.inference.combining_rules import Rule, how_pooled, pooled_estimate
 from pegsynth.inference.formula import Formula, cuts_a_bin
 from pegsynth.inference.model_matrix import INTERCEPT, Column, Sample, columns_of, sample_of
@@ -30,6 +36,7 @@ from pegsynth.inference.value_columns import TableValues
 from pegsynth.kernels.arrays import Codes
 from pegsynth.schema import Schema
 
+NAMES = ("regression_distance", "interval_overlap")
 MOST_ENTRIES = 1 << 25
 _ROUNDING = 1e-10
 DISTANCE_NOTE = (
@@ -75,12 +82,6 @@ class Comparison:
     sample: Sample
 
     @property
-    def shared(self) -> list[tuple[Estimate, Estimate]]:
-        """Original and synthetic of the coefficients that both have."""
-        pairs = ((self.original[name], self.synthetic[name]) for name in self.names)
-        return [(first, second) for first, second in pairs if first and second]
-
-    @property
     def rows(self) -> int:
         """Rows of the smallest synthetic table that were used."""
         return min(each.rows for each in self.fits[1:])
@@ -124,34 +125,27 @@ def compare(
     rows = max(len(each.counts) for each in samples) if values else 0
     thin = slice(None, None, max(1, -(-rows * (len(columns) + 1) // MOST_ENTRIES)))
     fits = tuple(fit(each.part(thin), columns, formula.kind, threads=threads) for each in samples)
-    replicates = [
-        fit(sample_of(formula, codes[1], schema, table).part(thin), columns, formula.kind)
-        for table in _reweighted(values)
-    ]
+    replicates = []
+    if len(values) == 2 and values[1].replicates is not None:
+        for line in values[1].replicates:
+            # The one synthetic table with a replicate weight in the place of its weights.
+            table = replace(values[1], weights=line, replicates=None)
+            sample = sample_of(formula, codes[1], schema, table).part(thin)
+            replicates.append(fit(sample, columns, formula.kind))
     names = (INTERCEPT, *(column.name for column in columns))
     how = how_pooled(len(fits) - 1, rule=rule, replicates=len(replicates))
     on_numbers = any(each.columns for each in values)
-    every = max(each.every for each in values) * thin.step if on_numbers else 1
+    every = max(each.every for each in values) * thin.step if on_numbers else None
     return Comparison(
         formula,
         names,
         {name: fits[0].estimates.get(name) for name in names},
         {name: _pooled(fits, replicates, name, rule) for name in names},
         fits,
-        (
-            *_remarks(formula, fits, schema, every if on_numbers else None),
-            f"{how}; {support}" if support else how,
-        ),
+        (*_remarks(formula, fits, schema, every), f"{how}; {support}" if support else how),
         columns,
         samples[0].part(thin),
     )
-
-
-def _reweighted(values: Sequence[TableValues]) -> Iterable[TableValues]:
-    """Yield the one synthetic table with each of its replicate weights in place of its weights."""
-    if len(values) == 2 and values[1].replicates is not None:
-        for line in values[1].replicates:
-            yield replace(values[1], weights=line, replicates=None)
 
 
 def regression_records(comparisons: Sequence[Comparison], *, suffix: str = "") -> list[Record]:
@@ -161,21 +155,25 @@ def regression_records(comparisons: Sequence[Comparison], *, suffix: str = "") -
     """
     distances = [_distance(each) for each in comparisons]
     details = [record for each in comparisons for record in _coefficients(each)]
-    overlaps = [record for record in details if record.name == "interval_overlap"]
-    records = [
-        _mean(distances, "regression_distance", f"mean over the formulas: {DISTANCE_NOTE}"),
-        _mean(overlaps, "interval_overlap", f"mean over all coefficients: {OVERLAP_NOTE}"),
-        *distances,
-        *details,
-    ]
+    overlaps = [record for record in details if record.name == NAMES[1]]
+    reason = "no formula could be fitted to both tables"
+    means = []
+    for name, ours, of, note in (
+        (NAMES[0], distances, "formulas", DISTANCE_NOTE),
+        (NAMES[1], overlaps, "coefficients", OVERLAP_NOTE),
+    ):
+        said = f"mean over {'all' if of == 'coefficients' else 'the'} {of}: {note}"
+        if lacking := sum(record.value is None for record in ours):
+            said += f"; {lacking} of {len(ours)} could not be computed"
+        why = reason if ours else "no regression formula was given"
+        means.append(mean_record(name, ours, note=said, reason=why, limits=True))
+    records = [*means, *distances, *details]
     return [msgspec.structs.replace(each, name=f"{each.name}{suffix}") for each in records]
 
 
 def not_fitted(formula: str, reason: str) -> list[Record]:
     """Return the records of a formula that was not fitted at all."""
-    return [
-        not_computed(name, formula, reason) for name in ("regression_distance", "interval_overlap")
-    ]
+    return [not_computed(name, formula, reason) for name in NAMES]
 
 
 def _pooled(
@@ -236,23 +234,17 @@ def _why_not(comparison: Comparison, name: str, fits: Sequence[RegressionFit]) -
 
 
 def _distance(comparison: Comparison) -> Record:
-    shared, rows = comparison.shared, comparison.rows
-    name, subject, note = (
-        "regression_distance",
-        comparison.formula.text,
-        "; ".join(comparison.remarks),
-    )
+    name, rows, text = NAMES[0], comparison.rows, comparison.formula.text
+    pairs = [(comparison.original[each], comparison.synthetic[each]) for each in comparison.names]
+    shared = [(first, second) for first, second in pairs if first and second]
+    note, reason = "; ".join(comparison.remarks), ""
     if not shared:
         reason = _why_not(comparison, INTERCEPT, comparison.fits)
-        return not_computed(name, subject, f"{reason}; {note}", n=rows)
-    if any(abs(each.value) <= _ROUNDING * math.sqrt(each.variance) for each, _ in shared):
+    elif any(abs(each.value) <= _ROUNDING * math.sqrt(each.variance) for each, _ in shared):
         reason = "a coefficient of the original is 0"
-        return not_computed(name, subject, f"{reason}; {note}", n=rows)
-    absent = [
-        each
-        for each in comparison.names
-        if not (comparison.original[each] and comparison.synthetic[each])
-    ]
+    if reason or not shared:
+        return not_computed(name, text, f"{reason}; {note}", n=rows)
+    absent = [each for each, pair in zip(comparison.names, pairs, strict=True) if not all(pair)]
     if absent:
         note = f"{note}; without {', '.join(absent)}, which one of the fits lacks"
     found = Estimate(
@@ -260,14 +252,11 @@ def _distance(comparison: Comparison) -> Record:
         sum(max(b.low - a.value, a.value - b.high, 0.0) / abs(a.value) for a, b in shared),
         sum(max(b.high - a.value, a.value - b.low) / abs(a.value) for a, b in shared),
     )
-    baseline = sum(_expected(comparison, each) / abs(each.value) for each, _ in shared)
-    return measured(name, subject, found, baseline=baseline, n=rows, note=note)
-
-
-def _expected(comparison: Comparison, first: Estimate) -> float:
-    """Return the distance expected of a coefficient of a bootstrap, by the normal law."""
-    rows = sum(each.rows for each in comparison.fits[1:])
-    return math.sqrt(2 / math.pi * first.variance * comparison.fits[0].rows / max(rows, 1))
+    # Expected of a bootstrap, by the normal distribution.
+    original, *released = (each.rows for each in comparison.fits)
+    chance = 2 / math.pi * original / max(sum(released), 1)
+    baseline = sum(math.sqrt(chance * each.variance) / abs(each.value) for each, _ in shared)
+    return measured(name, text, found, baseline=baseline, n=rows, note=note)
 
 
 def _coefficients(comparison: Comparison) -> Iterable[Record]:
@@ -279,41 +268,11 @@ def _coefficients(comparison: Comparison) -> Iterable[Record]:
         for figure, found, baseline, where in (
             ("coefficient", second, None if first is None else first.value, fits),
             ("coefficient_original", first, None, [original_fit]),
-            ("interval_overlap", overlapping, 1.0, comparison.fits),
+            (NAMES[1], overlapping, 1.0, comparison.fits),
         ):
             n = original_fit.rows if figure == "coefficient_original" else comparison.rows
-            reason = f"not computed: {_why_not(comparison, name, where)}"
-            yield measured(
-                figure,
-                subject,
-                found or Estimate(math.nan),
-                baseline=baseline,
-                n=n,
-                note=reason if not found else comparison.remarks[-1] if where is fits else "",
-            )
-
-
-def _mean(records: Sequence[Record], name: str, note: str) -> Record:
-    """Return the mean over the records that have a value, saying how many have none."""
-    held = [record for record in records if record.value is not None]
-    if not held:
-        reason = "no formula could be fitted to both tables"
-        return not_computed(name, "", reason if records else "no regression formula was given")
-    lacking = len(records) - len(held)
-    value, low, high, baseline = (
-        _average([getattr(record, field) for record in held])
-        for field in ("value", "low", "high", "baseline")
-    )
-    return measured(
-        name,
-        "",
-        Estimate(value, low, high, min(record.n for record in held)),
-        baseline=baseline,
-        note=f"{note}; {lacking} of {len(records)} could not be computed" if lacking else note,
-    )
-
-
-def _average(values: Sequence[float | None]) -> float:
-    """Return the mean of values; NaN where one of them is missing."""
-    known = [value for value in values if value is not None]
-    return float(np.mean(known)) if len(known) == len(values) else math.nan
+            note = comparison.remarks[-1] if where is fits else ""
+            if not found:
+                note = f"not computed: {_why_not(comparison, name, where)}"
+            estimate = found or Estimate(math.nan)
+            yield measured(figure, subject, estimate, baseline=baseline, n=n, note=note)

@@ -1,453 +1,439 @@
-"""The chart builder: each function takes plain rows (dictionaries) and gives an Altair chart.
+"""The chart builder: `plot` draws plain rows (dictionaries) as one of five kinds of chart.
 
-Rows may have any keys and any text in them: what is drawn is copied under names of our own,
-so no value is ever read as a field, a format or a link. Rows whose figure is missing (None or
-NaN) are left out. Every chart colours its `series`, in the order of `order` and then of their
+Each kind turns rows into panels. Rows may have any text in them; rows whose figure is missing (None
+or NaN) are left out. Every chart colours its `series`, in the order of `order` and then of their
 first appearance, so that a series keeps its colour where others are missing.
 """
 
 from __future__ import annotations
 
-import copy
-import itertools
+import math
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from itertools import pairwise
+from typing import Any
 
-import altair as alt
-
-from pegsynth.publishing.report.chart_parts import (
-    Row,
-    SeriesStyle,
-    axis,
-    decade_ticks,
-    describe,
-    description,
-    distinct,
-    finish,
-    has_intervals,
-    kept_rows,
-    log_ticks,
-    nominal,
-    panels,
-    reference_line,
-    series_style,
-    written,
+from pegsynth.publishing.report.drawing import (
+    HEAT,
+    INK,
+    SERIES,
+    SHAPES,
+    SOFT,
+    Drawing,
+    Place,
+    Target,
+    cut,
+    width_of,
 )
-from pegsynth.publishing.report.drawing import HEAT, INK, PAPER, SOFT
-from pegsynth.publishing.report.wording import number, printable
+from pegsynth.publishing.report.panels import Frame, Key, Legend, Names, Numbers, Panel, Sheet
+from pegsynth.publishing.report.wording import number, percent, printable
 
-if TYPE_CHECKING:
-    from pegsynth.publishing.report.drawing import Chart
+Row = Mapping[str, Any]
+Kept = list[dict[str, Any]]
 
-_DASHES = ([2, 3], [7, 3], [1, 2], [9, 3, 2, 3])
-_REFERENCE_COLUMN, _CLASS_COLUMN = 190, 105
-_FEW_PANELS, _BETWEEN = 4, 26
-_LOWEST_CELL, _HIGHEST_CELL = 9, 28
-_LABEL, _LINE = 13, 15
+_TEXTS = frozenset(("category", "series", "label", "facet", "text", "column", "line"))
+_DASHES = ("2 3", "7 3", "1 2", "9 3 2 3")
+_FEW_PANELS, _LOWEST_CELL, _HIGHEST_CELL, _ROW_OF_FOREST, _BESIDE = 4, 9, 28, 15, 80
 
 
 @dataclass(frozen=True)
-class Specification:
-    """A chart that is a Vega-Lite specification already, and is drawn like any other.
-
-    Altair checks every panel of a chart again and again; many panels that differ only in
-    their rows and ticks are copies of one.
-    """
-
-    content: dict[str, Any]
-
-    def to_dict(self, *, validate: bool = True) -> dict[str, Any]:
-        """Return the specification; there is nothing left to validate."""
-        return self.content
-
-
-def histograms(
-    rows: Iterable[Row],
-    *,
-    categories: Sequence[str] = (),
-    order: Sequence[str] = (),
-    x_title: str = "",
-    y_title: str = "Share of rows",
-    title: str = "",
-    columns: int = 2,
-    width: int = 460,
-    height: int = 180,
-) -> Chart:
-    """Draw upright bars of shares by category, grouped by series, one panel for each facet.
+class Look:
+    """How a chart looks; each kind takes what it has a use for.
 
     Parameters
     ----------
-    rows
-        ``category``, ``value``, ``series`` and ``facet``; where rows have an ``original`` it
-        is drawn as a tick across the bar, and the bars of a category are not set apart.
+    order
+        Series in the order of their colours; of a heat map the labels of columns and lines.
+    title, x_title, y_title
+        What is written above all panels, below and beside each.
+    columns, width, height
+        Panels side by side, and the size of one without its labels; 0: as is usual for the kind.
+    as_percent, x_percent
+        Whether figures are shares; those across, of a map.
+    zero, log_x, log_y
+        Whether the scale (of a map the one across) starts at zero; whether axes are logarithmic:
+        only what is above zero is drawn then.
     categories
-        Categories in order; by default as they first appear.
-    columns
-        Panels side by side.
-    width, height
-        Size of one panel without its labels.
-    """
-    kept = kept_rows(rows, ("category", "value", "original", "series", "facet"))
-    ticked = any("original" in row for row in kept)
-    describe(kept, "category", title=y_title, as_percent=True)
-    for row in kept if ticked else ():
-        shown = f"{row['facet']}, {row['category']}: {written(row['value'], True)}"
-        row["describe"] = f"{shown}, original {written(row.get('original', 0.0), True)}"
-    names = [printable(name) for name in categories] or distinct(kept, "category")
-    style, faceted = series_style(kept, order), bool(distinct(kept, "facet"))
-    look: dict[str, Any] = {"labelAngle": -50, "labelLimit": 90, "labelOverlap": False}
-    if ticked:
-        look |= {"labelLimit": 80, "labelFontSize": 9}
-    elif len(names) * _LABEL > width:
-        look["labelOverlap"] = "greedy"
-    places = nominal(alt.X, "category", names, title=x_title, fixed=True, **look)
-    shares: dict[str, Any] = {"title": "share" if ticked else y_title}
-    shares |= {"as_percent": True, "zero": True}
-    shapes = alt.Chart().mark_bar(opacity=0.85) if ticked else alt.Chart().mark_bar()
-    bars: Any = shapes.encode(
-        x=places,
-        y=axis(alt.Y, "value", **shares),
-        color=style.colour(width * (columns if faceted else 1)),
-        description=description(),
-    )
-    if ticked:
-        ticks = alt.Chart().mark_tick(color=INK, thickness=2, aria=False)
-        bars = alt.layer(bars, ticks.encode(x=places, y=axis(alt.Y, "original", **shares)))
-    elif len(style.names) > 1:
-        offset = alt.XOffset(field="series", type="nominal", sort=list(style.names))
-        bars = bars.encode(xOffset=offset)
-    panel = bars.properties(width=width, height=height)
-    split = panels(panel, kept, "facet" if faceted else None, columns, spacing=10)
-    return finish(split, kept, title)
-
-
-def forest_plot(
-    rows: Iterable[Row],
-    *,
-    label: str = "label",
-    value: str = "value",
-    reference: float | None = None,
-    order: Sequence[str] = (),
-    as_percent: bool = False,
-    zero: bool = False,
-    width: int = 420,
-) -> Chart:
-    """Draw estimates with their intervals, one panel a label, each on a scale of its own.
-
-    Parameters
-    ----------
-    rows
-        ``series``, ``low`` and ``high`` beside what the next two name; without an interval
-        only the point is drawn.
-    label, value
-        Keys of what is estimated, and of the estimate.
-    reference
-        A value to mark with a dashed line in every panel.
-    as_percent, zero
-        Whether values are shares, and whether scales start at zero.
-    """
-    keys = {"label": label, "value": value, "low": "low", "high": "high", "series": "series"}
-    kept = kept_rows(rows, keys)
-    describe(kept, "label", title="", as_percent=as_percent)
-    style = series_style(kept, order)
-    base = alt.Chart().encode(
-        y=alt.Y(field="series", type="nominal", sort=list(style.names), axis=None),
-        color=style.colour(width),
-    )
-    scale: dict[str, Any] = {"title": "", "as_percent": as_percent, "zero": zero}
-    scale["padding"] = 0 if zero else 8
-    layers: list[Any] = reference_line("x", reference)
-    if has_intervals(kept, "low", "high"):
-        span = base.mark_rule(strokeWidth=2, aria=False)
-        layers.append(span.encode(x=axis(alt.X, "low", **scale), x2=alt.X2("high")))
-    spot = base.mark_point(filled=True, size=60, opacity=1)
-    layers.append(
-        spot.encode(x=axis(alt.X, "value", **scale), shape=style.shape(), description=description())
-    )
-    panel = alt.layer(*layers).properties(width=width, height=_LINE * len(style.names) + 6)
-    chart = panels(panel, kept, "label", 1, spacing=8)
-    return finish(chart.resolve_scale(x="independent"), kept)
-
-
-def curves(
-    rows: Iterable[Row],
-    *,
-    references: Iterable[Row] = (),
-    x_title: str,
-    y_title: str,
-    columns: int = 3,
-    log_x: bool = True,
-    log_y: bool = True,
-    shared: bool = False,
-    as_percent: bool = False,
-    steps: bool = False,
-    order: Sequence[str] = (),
-    width: int = 230,
-    height: int = 170,
-) -> Chart:
-    """Draw a line with intervals for each series, and dashed lines for what it is held against.
-
-    Parameters
-    ----------
-    rows
-        Points: ``x``, ``y``, ``low``, ``high``, ``series`` and, for several panels, ``facet``.
-    references
-        Dashed lines: ``y``, ``series`` (what it is) and ``facet``.
-    columns
-        Panels side by side.
-    log_x, log_y
-        Whether an axis is logarithmic; only what is above zero is then drawn.
+        Categories of histograms in order; by default as they first appear.
+    reference, references
+        A value to mark in every panel of a forest plot; the dashed lines of curves: rows with
+        ``y``, ``series`` (what it is) and ``facet``.
+    x_reference, y_reference
+        Values of a map to mark with dashed lines, and what to write beside them.
     shared
-        Whether all panels have one vertical scale.
-    as_percent
-        Whether values are shares.
+        Whether all panels of curves have one vertical scale.
     steps
-        Whether a line stays level until its next point and has no marks there, as that of a
+        Whether a curve stays level until its next point and has no marks there, as that of a
         distribution function; series then differ by their dashes.
+    bounds
+        Up to six rising bounds between the colours of a heat map.
     """
-    above = [name for name, log in (("x", log_x), ("y", log_y), ("low", log_y)) if log]
-    names = ("x", "y", "low", "high", "series", "facet")
-    kept = kept_rows(rows, names, needed=("x", "y"), above_zero=above)
-    for row in kept:
-        place = ", ".join(filter(None, (row.get("facet"), row["series"])))
-        row["describe"] = f"{place}, {x_title} {number(row['x'])}: {written(row['y'], as_percent)}"
-    lines = kept_rows(
-        references,
-        {"level": "y", "line": "series", "facet": "facet"},
-        needed=("level", "line"),
-        above_zero=("level",) if log_y else (),
-    )
-    everything = [*kept, *lines]
-    facets = distinct(kept, "facet")
+
+    order: Sequence[str] = ()
+    title: str = ""
+    x_title: str = ""
+    y_title: str = ""
+    columns: int = 0
+    width: int = 0
+    height: int = 0
+    as_percent: bool = False
+    x_percent: bool = False
+    zero: bool = False
+    log_x: bool = False
+    log_y: bool = False
+    categories: Sequence[str] = ()
+    reference: float | None = None
+    references: Sequence[Row] = ()
+    x_reference: tuple[float | None, str] = (None, "")
+    y_reference: tuple[float | None, str] = (None, "")
+    shared: bool = False
+    steps: bool = False
+    bounds: Sequence[float] = ()
+
+
+def plot(kind: str | Draw, rows: Iterable[Row], **look: Any) -> Drawing:
+    """Draw rows.
+
+    Parameters
+    ----------
+    kind
+        One of ``histograms`` (rows with ``category``, ``value``, ``series`` and ``facet``; an
+        ``original`` becomes a tick across the bar), ``forest_plot`` (``label``, ``value``, ``low``,
+        ``high``, ``series``), ``curves`` (``x``, ``y``, ``low``, ``high``, ``series``, ``facet``),
+        ``heat_map`` (``column``, ``line``, ``value``, ``text``) and ``risk_utility_map`` (``x`` and
+        ``y``, their ends as ``x_low``.., ``series``, ``label``, ``text``; points of a series are
+        joined in the order of ``path``); or a function that draws another.
+    **look
+        The fields of `Look`.
+    """
+    draw = _KINDS[kind] if isinstance(kind, str) else kind
+    return draw(rows, Look(**look))
+
+
+Draw = Callable[[Iterable[Row], Look], Drawing]
+
+
+def kept_rows(
+    rows: Iterable[Row], needed: Sequence[str] = ("value",), above_zero: Sequence[str] = ()
+) -> Kept:
+    """Copy rows with their texts made safe to draw; leave out those without a needed figure.
+
+    Figures that are to be above zero, for a logarithmic axis, are as good as missing elsewhere.
+    """
+    kept: Kept = []
+    for row in rows:
+        copy: dict[str, Any] = {}
+        for key, found in row.items():
+            if key in _TEXTS:
+                if found is not None:
+                    copy[key] = printable(str(found))
+            elif (
+                isinstance(found, int | float)
+                and math.isfinite(found)
+                and (found > 0 or key not in above_zero)
+            ):
+                copy[key] = float(found)
+        if all(name in copy for name in needed):
+            kept.append({"series": "", **copy})
+    return kept
+
+
+def distinct(rows: Iterable[Row], key: str) -> list[str]:
+    """List the values of a key in the order of their first appearance."""
+    return list(dict.fromkeys(row[key] for row in rows if key in row))
+
+
+def written(value: float, as_percent: bool) -> str:
+    """Write a figure in words of its own."""
+    return percent(value) if as_percent else number(value)
+
+
+def _described(row: Row, about: Sequence[str], figures: str) -> str:
+    """Return what a mark says when somebody points at it."""
+    if row.get("text"):
+        return str(row["text"])
+    return f"{', '.join(row[key] for key in about if row.get(key))}: {figures}"
+
+
+def _with_range(row: Row, as_percent: bool) -> str:
+    figure = written(row["value"], as_percent)
+    if "low" not in row or "high" not in row:
+        return figure
+    return f"{figure} ({written(row['low'], as_percent)} to {written(row['high'], as_percent)})"
+
+
+@dataclass(frozen=True)
+class Styles:
+    """The series of a chart, each with its place among all that could be there."""
+
+    places: Mapping[str, int]
+
+    @classmethod
+    def of(cls, rows: Kept, order: Sequence[str]) -> Styles:
+        """Give each series its place: that in `order`, then as they first appear."""
+        present = distinct(rows, "series")
+        known = list(dict.fromkeys([*map(printable, order), *present]))
+        return cls({name: place for place, name in enumerate(known) if name in present})
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The series that are drawn."""
+        return tuple(self.places)
+
+    def colour(self, series: str) -> str:
+        """Return the colour of a series."""
+        return SERIES[self.places[series] % len(SERIES)]
+
+    def shape(self, series: str) -> str:
+        """Return its shape, so that colour is never the only difference."""
+        place = self.places[series] if len(self.places) > 1 else 0
+        return tuple(SHAPES)[place % len(SHAPES)]
+
+    def dash(self, series: str) -> str:
+        """Return its dashes; the first has none."""
+        place = self.names.index(series) % len(_DASHES)
+        return _DASHES[place] if place else "none"
+
+    def legends(self, mark: str) -> list[Legend]:
+        """Return the legend with a ``box``, ``point`` or ``line`` for each; none of one series."""
+        shapes = {"box": lambda name: "box", "line": self.dash, "point": self.shape}
+        keys = [Key(name, self.colour(name), shapes[mark](name)) for name in self.names]
+        return [Legend(keys)] if len(keys) > 1 else []
+
+
+def _by_facet(rows: Kept) -> dict[str, Kept]:
+    """Part rows into panels; one without a title where they have no facets."""
+    facets = distinct(rows, "facet")
+    return {name: [r for r in rows if r.get("facet") == name] for name in facets} or {"": rows}
+
+
+def _interval(
+    frame: Frame, row: Row, side: str, ends: tuple[str, str], **look: str | float
+) -> None:
+    """Draw an interval through the mark of a row, where it has both ends."""
+    if not all(end in row for end in ends):
+        return
+    x, y = _at(frame, row)
+    low, high = (getattr(frame, side)(row[end]) for end in ends)
+    if side == "x":
+        frame.brush.line((low, y), (high, y), **look)
+    else:
+        frame.brush.line((x, low), (x, high), **look)
+
+
+def _at(frame: Frame, row: Row) -> Place:
+    """Return where the mark of a row lies."""
+    return frame.x(row["x"]), frame.y(row["y"])
+
+
+def histograms(rows: Iterable[Row], look: Look) -> Drawing:
+    """Draw upright bars of shares by category, set apart by series, one panel for each facet."""
+    kept = kept_rows(rows)
+    ticked = any("original" in row for row in kept)
+    styles = Styles.of(kept, look.order)
+    names = [printable(name) for name in look.categories] or distinct(kept, "category")
+    title = look.y_title or "Share of rows"
+    heights = [row[key] for row in kept for key in ("value", "original") if key in row]
+    y = Numbers.over(heights, title="share" if ticked else title, as_percent=True, zero=True)
+    x = Names(names, printable(look.x_title), slanted=True)
+    apart = 1 if ticked else max(1, len(styles.names))
+
+    def paint(frame: Frame) -> None:
+        wide = 0.85 * x.band(frame.panel.width) / apart
+        for row in facets[frame.panel.title]:
+            place = 0 if ticked else styles.names.index(row["series"])
+            left = frame.x(row["category"]) - wide * apart / 2 + place * wide
+            top, share = frame.y(row["value"]), percent(row["value"])
+            says = _described(row, ("category", "series", "facet"), f"{title} {share}")
+            if ticked:
+                figures = f"{share}, original {percent(row.get('original', 0.0))}"
+                says = _described(row, ("facet", "category"), figures)
+            size, colour = (wide, max(frame.bottom - top, 0.0)), styles.colour(row["series"])
+            frame.brush.box((left, top), size, colour, says=says)
+            if "original" in row:
+                tick = frame.y(row["original"])
+                frame.brush.line((left, tick), (left + wide, tick), stroke=INK, stroke_width=2)
+
+    facets, size = _by_facet(kept), (look.width or 460, look.height or 180)
+    panels = [Panel(x, y, *size, paint, facet) for facet in facets]
+    return Sheet(look.columns or 2, look.title, styles.legends("box")).arranged(panels)
+
+
+def forest_plot(rows: Iterable[Row], look: Look) -> Drawing:
+    """Draw estimates with their intervals, one panel a label, each on a scale of its own."""
+    kept = kept_rows(rows, ("value", "label"))
+    styles = Styles.of(kept, look.order)
+    size = look.width or 420, _ROW_OF_FOREST * max(1, len(styles.names)) + 6
+    labels = {name: [r for r in kept if r["label"] == name] for name in distinct(kept, "label")}
+
+    def paint(frame: Frame) -> None:
+        frame.mark("x", look.reference)
+        for row in labels[frame.panel.title]:
+            row |= {"x": row["value"], "y": row["series"]}
+            colour, shape = styles.colour(row["series"]), styles.shape(row["series"])
+            _interval(frame, row, "x", ("low", "high"), stroke=colour, stroke_width=2)
+            says = _described(row, ("label", "series"), _with_range(row, look.as_percent))
+            frame.brush.point(_at(frame, row), shape, colour, radius=4, says=says)
+
+    def across(ours: Kept) -> Numbers:
+        values = [row[key] for row in ours for key in ("value", "low", "high") if key in row]
+        values += [] if look.reference is None else [look.reference]
+        return Numbers.over(values, as_percent=look.as_percent, zero=look.zero)
+
+    y = Names(styles.names, shown=False)
+    panels = [Panel(across(ours), y, *size, paint, label) for label, ours in labels.items()]
+    return Sheet(1, look.title, styles.legends("point")).arranged(panels)
+
+
+def curves(rows: Iterable[Row], look: Look) -> Drawing:
+    """Draw a line with intervals for each series, and dashed lines for what it is held against."""
+    logs = {"x": look.log_x, "y": look.log_y, "low": look.log_y}
+    above = [name for name, log in logs.items() if log]
+    kept = kept_rows(rows, ("x", "y"), above)
+    held = kept_rows(look.references, ("y", "series"), above)
+    styles, facets = Styles.of(kept, look.order), _by_facet(kept)
+    dashes = {
+        name: _DASHES[place % len(_DASHES)] for place, name in enumerate(distinct(held, "series"))
+    }
     # Many small panels say once, above them, what their axes are.
     many = len(facets) > _FEW_PANELS
-    heading = f"{y_title}, against {x_title}" if many else ""
-    x = axis(alt.X, "x", "" if many else x_title, ticks=log_ticks(kept, "x", log=log_x))
-    upright: dict[str, Any] = {"title": "" if many else y_title, "as_percent": as_percent}
-    upright["ticks"] = decade_ticks(_heights(everything)) if log_y else None
-    upright["zero"] = steps
-    across = width * min(columns, len(facets)) if facets else width
-    spans = has_intervals(kept, "low", "high")
-    style = series_style(kept, order)
-    layers = (
-        _step_layers(x, upright, style, across)
-        if steps
-        else _curve_layers(x, upright, style, across, spans=spans)
-    )
-    if lines:
-        layers.insert(0, _dashed_lines(upright, distinct(lines, "line"), across))
-    panel = alt.layer(*layers).properties(width=width, height=height)
-    if not facets or shared:
-        split = panels(panel, everything, "facet" if facets else None, columns, spacing=_BETWEEN)
-        return finish(split.resolve_scale(y="shared") if facets else split, everything, heading)
-    grid = alt.concat(panel, columns=columns, spacing=_BETWEEN)
-    grid = grid.resolve_scale(color="shared", shape="shared", strokeDash="shared")
-    specification = finish(grid, everything, heading).to_dict(validate=False)
-    (template,) = specification["concat"]
-    specification["concat"] = [
-        _own_panel(template, facet, _heights(everything, facet) if log_y else None)
-        for facet in facets
-    ]
-    return cast("Chart", Specification(specification))
+    heading = f"{look.y_title}, against {look.x_title}" if many else look.title
+    x_title, y_title = ("", "") if many else (look.x_title, look.y_title)
+    x = Numbers.over([row["x"] for row in kept], title=x_title, log=look.log_x)
+
+    def lines_of(facet: str) -> Kept:
+        return [row for row in held if row.get("facet", "") == facet]
+
+    def upward(facet: str) -> Numbers:
+        ours = [*kept, *held] if look.shared else [*facets[facet], *lines_of(facet)]
+        values = [row[key] for row in ours for key in ("y", "low", "high") if key in row]
+        scale = {"as_percent": look.as_percent, "zero": look.steps, "log": look.log_y}
+        return Numbers.over(values, title=y_title, **scale)
+
+    def paint(frame: Frame) -> None:
+        for row in lines_of(frame.panel.title):
+            at, dash = frame.y(row["y"]), dashes[row["series"]]
+            held_at = {"stroke": SOFT, "stroke_width": "1.4", "stroke_dasharray": dash}
+            frame.brush.line((frame.left, at), (frame.right, at), **held_at)
+        for name in styles.names:
+            ours = [row for row in facets[frame.panel.title] if row["series"] == name]
+            _curve(frame, sorted(ours, key=lambda row: row["x"]), look, styles)
+
+    legends = styles.legends("line" if look.steps else "point")
+    legends += [Legend([Key(name, SOFT, dash) for name, dash in dashes.items()])] if dashes else []
+    size = look.width or 230, look.height or 170
+    panels = [Panel(x, upward(facet), *size, paint, facet) for facet in facets]
+    return Sheet(look.columns or 3, heading, legends).arranged(panels)
 
 
-def heat_map(
-    rows: Iterable[Row],
-    *,
-    steps: Sequence[float],
-    value: str = "value",
-    order: Sequence[str] = (),
-    value_title: str = "",
-    as_percent: bool = False,
-    width: int = 330,
-) -> Chart:
-    """Draw a grid of cells, coloured in steps.
+def _curve(frame: Frame, rows: Kept, look: Look, styles: Styles) -> None:
+    """Draw one series: its line, its intervals and its points; or its steps."""
+    if not rows:
+        return
+    series, places = rows[0]["series"], [_at(frame, row) for row in rows]
+    colour = styles.colour(series)
+    if look.steps:
+        corners = [(after[0], before[1]) for before, after in pairwise(places)]
+        path = [at for pair in zip(places, [*corners, places[-1]], strict=True) for at in pair]
+        dash = styles.dash(series)
+        frame.brush.lines(path, stroke=colour, stroke_width=1.8, stroke_dasharray=dash)
+        return
+    frame.brush.lines(places, stroke=colour, stroke_width=1.5)
+    for row, at in zip(rows, places, strict=True):
+        _interval(frame, row, "y", ("low", "high"), stroke=colour, stroke_width=1.6)
+        figures = f"{look.x_title} {number(row['x'])}: {written(row['y'], look.as_percent)}"
+        says = ", ".join(filter(None, (row.get("facet"), series, figures)))
+        frame.brush.point(at, styles.shape(series), colour, radius=3.2, says=says)
 
-    Parameters
-    ----------
-    rows
-        One cell each: ``column``, ``line``, the figure that `value` names, and under the same
-        name with ``_text`` what it says of itself when pointed at. Other cells stay blank.
-    steps
-        Up to six rising bounds between colours.
-    order
-        Labels of columns and lines in order; by default as they first appear.
-    width
-        Width of the grid, where cells of at least 9 pixels allow it.
+
+def heat_map(rows: Iterable[Row], look: Look) -> Drawing:
+    """Draw a grid of cells, coloured in steps; cells without a row stay blank.
+
+    Its width holds where cells of at least 9 pixels allow it.
     """
-    keys = {"column": "column", "line": "line", "value": value, "describe": f"{value}_text"}
-    kept = kept_rows(rows, keys, needed=("column", "line", "value"))
-    classes = _class_names(steps, as_percent)
-    for row in kept:
-        place = f"{row['line']}, {row['column']}"
-        row.setdefault("describe", f"{place}: {written(row['value'], as_percent)}")
-        row["class"] = classes[bisect_right(steps, row["value"])]
-    named = [printable(name) for name in order]
+    kept = kept_rows(rows, ("column", "line", "value"))
+    named = [printable(name) for name in look.order]
     columns, lines = (
         [name for name in named if name in found] or found
         for found in (distinct(kept, "column"), distinct(kept, "line"))
     )
-    legend = alt.Legend(
-        title=printable(value_title) or None,
-        columns=max(1, width // _CLASS_COLUMN),
-        symbolType="square",
-        symbolStrokeWidth=0,
-    )
-    scale = alt.Scale(domain=classes, range=list(HEAT[: len(classes)]))
-    look: dict[str, Any] = {"domain": False, "ticks": False, "labelLimit": 110}
-    cells = alt.Chart().mark_rect(stroke=PAPER, strokeWidth=1)
-    chart = cells.encode(
-        x=nominal(alt.X, "column", columns, labelAngle=-60, **look),
-        y=nominal(alt.Y, "line", lines, **look),
-        color=alt.Color(field="class", type="nominal", scale=scale, legend=legend),
-        description=description(),
-    )
-    side = max(_LOWEST_CELL, width / max(1, len(columns)))
-    tall = min(side, _HIGHEST_CELL) * max(1, len(lines))
-    return finish(chart, kept, width=round(side * max(1, len(columns))), height=round(tall))
+    wide = max(_LOWEST_CELL, (look.width or 330) / max(1, len(columns)))
+    tall = min(wide, _HIGHEST_CELL)
+
+    def paint(frame: Frame) -> None:
+        for row in kept:
+            corner = frame.x(row["column"]) - wide / 2, frame.y(row["line"]) - tall / 2
+            colour = HEAT[bisect_right(look.bounds, row["value"])]
+            says = _described(row, ("line", "column"), written(row["value"], look.as_percent))
+            frame.brush.box(corner, (wide - 1, tall - 1), colour, says=says)
+
+    names = class_names(look.bounds, look.as_percent)
+    legend = Legend([Key(name, HEAT[place]) for place, name in enumerate(names)], look.y_title)
+    size = wide * max(1, len(columns)), tall * max(1, len(lines))
+    panel = Panel(Names(columns, slanted=True), Names(lines), *size, paint)
+    return Sheet(1, look.title, [legend]).arranged([panel])
 
 
-def risk_utility_map(
-    points: Iterable[Row],
-    *,
-    x: str,
-    y: str,
-    series: str = "series",
-    path: str | None = None,
-    x_reference: tuple[float | None, str] = (None, ""),
-    y_reference: tuple[float | None, str] = (None, ""),
-    x_title: str = "",
-    y_title: str = "",
-    order: Sequence[str] = (),
-    x_percent: bool = False,
-    y_percent: bool = False,
-    log_x: bool = False,
-    log_y: bool = False,
-    x_zero: bool = False,
-    width: int = 560,
-    height: int = 340,
-) -> Chart:
-    """Draw points of risk against utility, by series, with intervals where points have them.
-
-    Parameters
-    ----------
-    points
-        Any number; ``label`` is a few letters beside a point, ``text`` what it says of itself
-        when pointed at. On a logarithmic axis only points above zero are drawn.
-    x, y
-        Keys of the two figures; the same with ``_low`` and ``_high`` are their intervals.
-    series, path
-        Keys of a point's colour and shape, and of a number in whose order the points of a
-        series are joined.
-    x_reference, y_reference
-        Values to mark with dashed lines, and what to write beside them.
-    x_percent, y_percent, x_zero
-        Whether figures are shares, and whether the horizontal axis starts at zero.
-    """
-    keys = {"x": x, "y": y, "series": series, "label": "label", "describe": "text", "path": path}
-    ends = {f"x_{e}": f"{x}_{e}" for e in ("low", "high")}
-    ends |= {f"y_{e}": f"{y}_{e}" for e in ("low", "high")}
-    above = (("x", "x_low") if log_x else ()) + (("y", "y_low") if log_y else ())
-    kept = kept_rows(points, keys | ends, needed=("x", "y"), above_zero=above)
-    for row in kept:
-        about = ", ".join(row[key] for key in ("series", "label") if row.get(key))
-        first = f"{x_title or x} {written(row['x'], x_percent)}"
-        second = f"{y_title or y} {written(row['y'], y_percent)}"
-        row.setdefault("describe", f"{about}: {first}, {second}")
-    style = series_style(kept, order)
-    across: dict[str, Any] = {"title": x_title, "as_percent": x_percent, "zero": x_zero}
-    upward: dict[str, Any] = {"title": y_title, "as_percent": y_percent}
-    across["ticks"] = log_ticks(kept, "x", log=log_x)
-    upward["ticks"] = log_ticks(kept, "y", log=log_y)
-    base = alt.Chart().encode(
-        x=axis(alt.X, "x", **across), y=axis(alt.Y, "y", **upward), color=style.colour(width)
-    )
-    layers: list[Any] = []
-    if path is not None:
-        joined = base.mark_line(strokeWidth=1.2, opacity=0.6, aria=False)
-        layers.append(joined.encode(order=alt.Order(field="path", type="quantitative")))
-    span = base.mark_rule(opacity=0.6, strokeWidth=1.5, aria=False)
-    if has_intervals(kept, "x_low", "x_high"):
-        layers.append(span.encode(x=axis(alt.X, "x_low", **across), x2=alt.X2("x_high")))
-    if has_intervals(kept, "y_low", "y_high"):
-        layers.append(span.encode(y=axis(alt.Y, "y_low", **upward), y2=alt.Y2("y_high")))
-    layers += reference_line("x", *x_reference) + reference_line("y", *y_reference)
-    spot = base.mark_point(filled=True, size=70, opacity=1)
-    layers.append(spot.encode(shape=style.shape(), description=description()))
-    if any(row.get("label") for row in kept):
-        # In ink: some colours of points are too faint for letters.
-        beside = base.mark_text(dy=-10, fontSize=11)
-        label = alt.Text(field="label", type="nominal")
-        layers.append(beside.encode(text=label, color=alt.value(INK)))
-    return finish(alt.layer(*layers), kept, width=width, height=height)
-
-
-def _curve_layers(
-    x: Any, upright: dict[str, Any], style: SeriesStyle, across: int, *, spans: bool
-) -> list[Any]:
-    """Return the lines, intervals and points of one panel."""
-    points = alt.Chart().transform_filter("isValid(datum.y)")
-    base = points.encode(x=x, color=style.colour(across))
-    y = axis(alt.Y, "y", **upright)
-    layers: list[Any] = [base.mark_line(strokeWidth=1.5, aria=False).encode(y=y)]
-    if spans:
-        span = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=1.6, aria=False)
-        layers.append(span.encode(y=axis(alt.Y, "low", **upright), y2=alt.Y2("high")))
-    spot = base.mark_point(filled=True, size=32, opacity=1)
-    layers.append(spot.encode(y=y, shape=style.shape(), description=description()))
-    return layers
-
-
-def _step_layers(x: Any, upright: dict[str, Any], style: SeriesStyle, across: int) -> list[Any]:
-    """Return lines of steps, told apart by colour and dashes."""
-    line = alt.Chart().mark_line(strokeWidth=1.8, interpolate="step-after", aria=False)
-    encoded = line.encode(x=x, y=axis(alt.Y, "y", **upright), color=style.colour(across))
-    if len(style.names) < 2:
-        return [encoded]
-    dashes = [[1, 0], *_DASHES[1:]]
-    scale = alt.Scale(
-        domain=list(style.names), range=[dashes[i % len(dashes)] for i in range(len(style.names))]
-    )
-    # Like that of the colours, or there would be two legends.
-    legend = style.legend(across)
-    dash = alt.StrokeDash(field="series", type="nominal", scale=scale, legend=legend)
-    return [encoded.encode(strokeDash=dash)]
-
-
-def _dashed_lines(upright: dict[str, Any], names: list[str], across: int) -> Any:
-    """Return the level lines, told apart by their dashes."""
-    dashes = alt.StrokeDash(
-        field="line",
-        type="nominal",
-        scale=alt.Scale(domain=names, range=[_DASHES[i % len(_DASHES)] for i in range(len(names))]),
-        legend=alt.Legend(
-            title=None, orient="top", columns=max(1, across // _REFERENCE_COLUMN), symbolSize=300
-        ),
-    )
-    lines = alt.Chart().transform_filter("isValid(datum.level)")
-    rule = lines.mark_rule(color=SOFT, strokeWidth=1.4, aria=False)
-    return rule.encode(y=axis(alt.Y, "level", **upright), strokeDash=dashes)
-
-
-def _own_panel(template: dict[str, Any], facet: str, heights: list[float] | None) -> dict[str, Any]:
-    """Copy a panel for one facet, with the ticks that suit its own figures."""
-    panel = copy.deepcopy(template)
-    panel["title"] = {"text": facet, "fontSize": 12, "fontWeight": "normal"}
-    panel["transform"] = [{"filter": {"field": "facet", "equal": facet}}]
-    for layer in panel["layer"] if heights is not None else ():
-        layer["encoding"]["y"]["axis"]["values"] = decade_ticks(heights or [])
-    return panel
-
-
-def _heights(rows: Sequence[Row], facet: str | None = None) -> list[float]:
-    """Return what a vertical axis must span, in all panels or in one."""
-    ours = (row for row in rows if facet is None or row.get("facet") == facet)
-    return [row["y"] if "y" in row else row["level"] for row in ours]
-
-
-def _class_names(bounds: Sequence[float], as_percent: bool) -> list[str]:
+def class_names(bounds: Sequence[float], as_percent: bool) -> list[str]:
+    """Return what each colour of a heat map stands for."""
     ends = [f"{100 * bound:.3g}%" if as_percent else f"{bound:.3g}" for bound in bounds]
-    between = [f"{low} to {high}" for low, high in itertools.pairwise(ends)]
+    between = [f"{low} to {high}" for low, high in pairwise(ends)]
     return [f"below {ends[0]}", *between, f"{ends[-1]} and more"]
+
+
+def risk_utility_map(rows: Iterable[Row], look: Look) -> Drawing:
+    """Draw points of risk against utility, by series, with intervals where points have them."""
+    logs = (("x", look.log_x), ("x_low", look.log_x), ("y", look.log_y), ("y_low", look.log_y))
+    kept = kept_rows(rows, ("x", "y"), [name for name, log in logs if log])
+    styles = Styles.of(kept, look.order)
+
+    def along(side: str, value: float | None) -> list[float]:
+        keys = (side, f"{side}_low", f"{side}_high")
+        found = [row[key] for row in kept for key in keys if key in row]
+        return found if value is None else [*found, value]
+
+    across, upward = along("x", look.x_reference[0]), along("y", look.y_reference[0])
+    scale = {"as_percent": look.x_percent, "zero": look.zero, "log": look.log_x}
+    x = Numbers.over(across, title=look.x_title, **scale)
+    y = Numbers.over(upward, title=look.y_title, as_percent=look.as_percent, log=look.log_y)
+
+    def paint(frame: Frame) -> None:
+        brush = frame.brush
+        for name in styles.names:
+            ours = [row for row in kept if row["series"] == name and "path" in row]
+            path = [_at(frame, row) for row in sorted(ours, key=lambda row: row["path"])]
+            if path:
+                brush.lines(path, stroke=styles.colour(name), stroke_width=1.2, opacity=0.6)
+        for row in kept:
+            for side in ("x", "y"):
+                ends, colour = (f"{side}_low", f"{side}_high"), styles.colour(row["series"])
+                _interval(frame, row, side, ends, stroke=colour, stroke_width=1.5, opacity=0.6)
+        frame.mark("x", *look.x_reference)
+        frame.mark("y", *look.y_reference)
+        for row in kept:
+            first = f"{look.x_title or 'x'} {written(row['x'], look.x_percent)}"
+            second = f"{look.y_title or 'y'} {written(row['y'], look.as_percent)}"
+            says = _described(row, ("series", "label"), f"{first}, {second}")
+            at, colour = _at(frame, row), styles.colour(row["series"])
+            brush.point(at, styles.shape(row["series"]), colour, radius=4.6, says=says)
+            brush.targets.append(Target(*at, says))
+        for row in kept:
+            if label := cut(row.get("label", ""), _BESIDE):
+                half = width_of(label) / 2
+                x = min(max(frame.x(row["x"]), frame.left + half), frame.right - half)
+                # In ink: some colours of points are too faint for letters.
+                place = x, frame.y(row["y"]) - 8
+                brush.words(place, label, fill=INK, text_anchor="middle")
+
+    panel = Panel(x, y, look.width or 560, look.height or 340, paint)
+    return Sheet(1, look.title, styles.legends("point")).arranged([panel])
+
+
+_KINDS: dict[str, Draw] = {
+    "histograms": histograms,
+    "forest_plot": forest_plot,
+    "curves": curves,
+    "heat_map": heat_map,
+    "risk_utility_map": risk_utility_map,
+}

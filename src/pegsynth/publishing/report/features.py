@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.publishing.report.figure import Figure, chart, table_of
-from pegsynth.publishing.report.measures import figure_text, in_percent
-from pegsynth.publishing.report.wording import NOT_COMPUTED, percent, short, short_labels
+from pegsynth.publishing.report.figure import Figure, table_of
+from pegsynth.publishing.report.measures import figure_text
+from pegsynth.publishing.report.wording import percent, short, short_labels
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Marginal, Record
@@ -62,30 +62,23 @@ def feature_cards(found: Lookup) -> dict[str, Any]:
 def bar_table(
     found: Lookup, marginal: Marginal, *, shown: int = SHOWN, folded: int = FOLDED
 ) -> dict[str, Any]:
-    """Arrange one feature: rows to show, rows to fold away, and the sum of the others.
+    """Arrange one feature: codes to show, codes to fold away, and those that are summed.
 
     The commonest categories are shown, in the order of the codebook; the next ones are
     folded away, and what is left is given as one sum.
     """
-    original, synthetic = marginal.original, marginal.synthetic
     by_size = _by_size(marginal)
-    others = by_size[shown + folded :]
-    scale = max((*original, *synthetic), default=0.0) or 1.0
-    digits = 1 if scale >= _COMMON else 2
-    record = found.record("tvd1", marginal.feature)
+    scale = max((*marginal.original, *marginal.synthetic), default=0.0) or 1.0
     return {
         "name": short(marginal.feature),
-        "label": short(marginal.label) if marginal.label else "",
-        "rows": [_row(marginal, code, scale, digits) for code in sorted(by_size[:shown])],
-        "folded": [
-            _row(marginal, code, scale, digits) for code in sorted(by_size[shown : shown + folded])
-        ],
+        "marginal": marginal,
+        "shown": sorted(by_size[:shown]),
+        "folded": sorted(by_size[shown : shown + folded]),
         "more": max(0, len(by_size) - shown),
-        "others": len(others),
-        "others_original": percent(sum(original[code] for code in others), digits=digits),
-        "others_synthetic": percent(sum(synthetic[code] for code in others), digits=digits),
-        "distance": figure_text(record.value if record else None, as_percent=True),
-        "floor": figure_text(record.baseline if record else None, as_percent=True),
+        "others": by_size[shown + folded :],
+        "scale": scale,
+        "digits": 1 if scale >= _COMMON else 2,
+        "record": found.record("tvd1", marginal.feature),
     }
 
 
@@ -113,7 +106,9 @@ def _figure(place: int, marginal: Marginal) -> Figure:
         f"feature-{place:03d}",
         title,
         "",
-        chart("histograms", rows, order=("original", "synthetic"), title=title),
+        "histograms",
+        rows,
+        {"order": ("original", "synthetic"), "title": title},
     )
 
 
@@ -128,17 +123,6 @@ def _by_size(marginal: Marginal) -> list[int]:
     return sorted(
         range(len(original)), key=lambda code: (-max(original[code], synthetic[code]), code)
     )
-
-
-def _row(marginal: Marginal, code: int, scale: float, digits: int) -> dict[str, str]:
-    original, synthetic = marginal.original[code], marginal.synthetic[code]
-    return {
-        "label": short(marginal.categories[code]),
-        "original": percent(original, digits=digits),
-        "synthetic": percent(synthetic, digits=digits),
-        "original_width": f"{100 * original / scale:.2f}",
-        "synthetic_width": f"{100 * synthetic / scale:.2f}",
-    }
 
 
 def pair_figures(found: Lookup) -> list[Figure]:
@@ -159,11 +143,10 @@ def pair_figures(found: Lookup) -> list[Figure]:
     features = _shown(pairs)
     ours = [(a, b, r) for a, b, r in pairs if a in features and b in features]
     labels = short_labels(features)
-    cells = [_cell(labels[a], labels[b], r) for a, b, r in ours]
     look = {
         "order": list(labels.values()),
-        "steps": STEPS,
-        "value_title": "Share of the rows",
+        "bounds": STEPS,
+        "y_title": "Share of the rows",
         "as_percent": True,
         "width": _WIDTH,
     }
@@ -173,19 +156,23 @@ def pair_figures(found: Lookup) -> list[Figure]:
             "pairs",
             "Rows out of place, by pair",
             _rule(pairs, features, len(constant)),
-            chart("heat_map", cells, **look, value="value"),
+            "heat_map",
+            [_cell(labels[a], labels[b], r) for a, b, r in ours],
+            look,
             table_of(_PAIR_COLUMNS, [_line(a, b, r) for a, b, r in rows]),
         ),
         Figure(
             "pairs-excess",
             "Above a plain resample, by pair",
             _EXCESS,
-            chart("heat_map", cells, **look, value="excess"),
+            "heat_map",
+            [_cell(labels[a], labels[b], r, excess=True) for a, b, r in ours],
+            look,
         ),
     ]
 
 
-def worst(found: Lookup, name: str, count: int) -> list[dict[str, str]]:
+def worst(found: Lookup, name: str, count: int) -> list[Record]:
     """List the pairs that lie furthest above their floor, without features of one category."""
     constant = found.constant()
     left_out = {record.subject for a, b, record in found.pairs(name) if {a, b} & constant}
@@ -194,19 +181,7 @@ def worst(found: Lookup, name: str, count: int) -> list[dict[str, str]]:
         for record in found.subjects(name)
         if record.value is not None and record.subject not in left_out
     ]
-    ours.sort(key=lambda record: -_above_floor(record))
-    as_percent = in_percent(name)
-    return [
-        {
-            "subject": record.subject,
-            "value": figure_text(record.value, as_percent=as_percent),
-            "floor": figure_text(record.baseline, as_percent=as_percent),
-            "ratio": f"{record.value / record.baseline:.1f}\u00d7"
-            if record.value and record.baseline
-            else NOT_COMPUTED,
-        }
-        for record in ours[:count]
-    ]
+    return sorted(ours, key=lambda record: -_above_floor(record))[:count]
 
 
 def _shown(pairs: list[tuple[str, str, Record]]) -> list[str]:
@@ -231,17 +206,13 @@ def _rule(pairs: list[tuple[str, str, Record]], features: list[str], constant: i
     return text
 
 
-def _cell(first: str, second: str, record: Record) -> dict[str, object]:
+def _cell(first: str, second: str, record: Record, *, excess: bool = False) -> dict[str, object]:
     value, floor = record.value or 0.0, record.baseline or 0.0
-    pair = f"{first} and {second}"
-    return {
-        "column": first,
-        "line": second,
-        "value": value,
-        "excess": max(value - floor, 0.0),
-        "value_text": f"{pair}: {percent(value)} out of place, plain resample {percent(floor)}",
-        "excess_text": f"{pair}: {percent(max(value - floor, 0.0))} above a plain resample",
-    }
+    text = f"{first} and {second}: {percent(value)} out of place, plain resample {percent(floor)}"
+    if excess:
+        value = max(value - floor, 0.0)
+        text = f"{first} and {second}: {percent(value)} above a plain resample"
+    return {"column": first, "line": second, "value": value, "text": text}
 
 
 def _line(first: str, second: str, record: Record) -> tuple[str, str, str, str]:

@@ -1,7 +1,5 @@
 """Templates: what every page shares, and the study's page made of sections.
 
-Every figure of the report as SVG and as PNG.
-
 The internal report: one HTML page from saved metrics.
 
 Goes in: `Metrics`, the privacy statement and the guarantee. Comes out: a page that opens
@@ -18,24 +16,15 @@ from typing import TYPE_CHECKING, Any
 
 from pegsynth.privacy.statement import level
 from pegsynth.publishing.rendering import page
-from pegsynth.publishing.report.drawing import save_chart
+from pegsynth.publishing.report import measures
+from pegsynth.publishing.report.drawing import save_drawing
 from pegsynth.publishing.report.features import (
     feature_cards,
     feature_figures,
     pair_figures,
     worst,
 )
-from pegsynth.publishing.report.figure import Figure, Table, chart_of, drawn, table_of
-from pegsynth.publishing.report.measures import (
-    FAULTS,
-    figure_text,
-    in_percent,
-    measure,
-    missing_entries,
-    range_text,
-    reason_of,
-    reference_of,
-)
+from pegsynth.publishing.report.figure import Figure, Table, table_of
 from pegsynth.publishing.report.number_figures import (
     number_figures,
     number_tables,
@@ -52,7 +41,7 @@ from pegsynth.publishing.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from pegsynth.evaluation.records import Metrics, Record
+    from pegsynth.evaluation.records import Metrics
 
 
 @dataclass(frozen=True)
@@ -90,7 +79,7 @@ def render_study(title: str, sections: Sequence[Section], *, warning: str = "") 
     warning
         What a reader must be warned of, first of all; nothing when empty.
     """
-    return page("study.html.j2", title=title, warning=warning, sections=sections, drawn=drawn)
+    return page("study.html.j2", title=title, warning=warning, sections=sections)
 
 
 def figures(metrics: Metrics) -> list[Figure]:
@@ -107,7 +96,7 @@ def figures(metrics: Metrics) -> list[Figure]:
 
 
 def write_figures(metrics: Metrics, folder: str | Path) -> list[Path]:
-    """Write every figure as SVG and as PNG.
+    """Write every figure as SVG, and as PNG where the extra ``figures`` is installed.
 
     Parameters
     ----------
@@ -130,7 +119,7 @@ def write_figures(metrics: Metrics, folder: str | Path) -> list[Path]:
         raise output_error(target, error) from None
     written: list[Path] = []
     for figure in figures(metrics):
-        written += save_chart(chart_of(figure), target / figure.name, mode=0o600)
+        written += save_drawing(figure.drawn(), target / figure.name, mode=0o600)
     return written
 
 
@@ -185,62 +174,32 @@ def render(
         adds_up=unknown or promised.get("kind") in ("pure", "approximate"),
         headline=NO_LEDGER if unknown else guarantee_headline(promised),
         facts=guarantee_facts(promised),
-        faults=_listed(
-            [
-                (measure(record.name).title, record.subject, reason_of(record))
-                for record in metrics.records
-                if record.name in FAULTS
-            ]
-        ),
+        faults=[
+            (measures.measure(record.name).title, record.subject, measures.reason_of(record))
+            for record in metrics.records
+            if record.name in measures.FAULTS
+        ],
         deeds=_deeds(found),
         verdict=verdict(found),
         rules=rules_of(found),
-        summary=[_summary_row(found, *each) for each in metrics.summary.items()],
+        summary=list(metrics.summary),
+        say=measures,
+        found=found,
         features=feature_cards(found),
-        pair_figures=_drawings(pair_figures(found)),
+        pair_figures=pair_figures(found),
         pairs=worst(found, "tvd2", WORST_SHOWN),
         conditionals=worst(found, "conditional_distance", WORST_SHOWN),
-        numbers=_drawings(number_figures(found)),
+        numbers=number_figures(found),
         number_tables=number_tables(found),
         off={titled_kind(kind): records for kind, records in by_kind(found).items()},
         most_listed=MOST_LISTED,
         drafts=found.subjects("drafted_rule"),
-        regressions=_drawings(regression_figures(found)),
-        risks=_drawings(risk_figures(found)),
-        maps=_drawings(risk_maps(found)),
-        missing=_listed(missing_entries(found)),
+        regressions=regression_figures(found),
+        risks=risk_figures(found),
+        maps=risk_maps(found),
+        scale=_SCALE,
+        missing=measures.missing_entries(found),
     )
-
-
-def _drawings(figures: Sequence[Figure]) -> list[dict[str, Any]]:
-    return [drawn(figure, scale=_SCALE) for figure in figures]
-
-
-def _summary_row(found: Lookup, name: str, value: float | None) -> dict[str, Any]:
-    record = found.headline(name)
-    words = measure(name)
-    as_percent = in_percent(name, record)
-    return {
-        "group": words.group,
-        "title": words.title,
-        "name": name,
-        "meaning": _meaning(words.meaning, record),
-        "value": figure_text(value, as_percent=as_percent),
-        "range": range_text(record, as_percent=as_percent),
-        "baseline": figure_text(record.baseline if record else None, as_percent=as_percent),
-        "reference": reference_of(found, record) if record else "",
-        "better": record.better if record else "",
-        "note": "; ".join(filter(None, (record.note, record.no_power))) if record else "",
-        "n": record.n if record else 0,
-        "reason": reason_of(record) if value is None else "",
-    }
-
-
-def _meaning(words: str, record: Record | None) -> str:
-    """Say what a measure means; of one that was taken in several forms, which is shown."""
-    if record is None or not record.subject:
-        return words
-    return f"{words}; shown: {short(record.subject)}" if words else short(record.subject)
 
 
 def _deeds(found: Lookup) -> Table | None:
@@ -258,20 +217,12 @@ def _deeds(found: Lookup) -> Table | None:
         ("Deed", "Feature", "Share", "What it is"),
         [
             (
-                measure(each.name).title,
+                measures.measure(each.name).title,
                 short(each.subject) if each.subject else "all rows",
-                figure_text(each.value, as_percent=True),
+                measures.figure_text(each.value, as_percent=True),
                 each.note,
             )
             for each in records
         ],
         caption="What was done to the original before it was counted",
     )
-
-
-def _listed(entries: Sequence[tuple[str, str, str]]) -> dict[str, Any]:
-    rows = [
-        {"title": title, "subject": short(subject) if subject else "", "reason": reason}
-        for title, subject, reason in entries[:MOST_LISTED]
-    ]
-    return {"rows": rows, "more": len(entries) - len(rows)}

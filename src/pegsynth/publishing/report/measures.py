@@ -155,6 +155,14 @@ def range_text(record: Record | None, *, as_percent: bool) -> str:
     return f"{low} to {high}"
 
 
+def meaning_of(record: Record | None, words: Measure) -> str:
+    """Say what a measure means; of one that was taken in several forms, which is shown."""
+    if record is None or not record.subject:
+        return words.meaning
+    shown = short(record.subject)
+    return f"{words.meaning}; shown: {shown}" if words.meaning else shown
+
+
 def missing_entries(found: Lookup) -> list[tuple[str, str, str]]:
     """List what has no value, every reason once: title, subject, reason.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pegsynth.publishing.report.figure import Figure, Table, chart, table_of
+from pegsynth.publishing.report.figure import Figure, Table, table_of
 from pegsynth.publishing.report.measures import figure_text, range_text
 from pegsynth.publishing.report.wording import NOT_COMPUTED, TERM, amount, short, short_labels
 
@@ -105,19 +105,18 @@ def _figure(found: Lookup, place: int, cumulative: Cumulative) -> Figure:
         f"numbers-{place:03d}",
         name,
         f"{caption}.",
-        chart(
-            "curves",
-            rows,
-            x_title=name,
-            y_title="share of rows",
-            log_x=logarithmic,
-            log_y=False,
-            as_percent=True,
-            steps=True,
-            order=(ORIGINAL, SYNTHETIC),
-            width=_WIDTH,
-            height=_HEIGHT,
-        ),
+        "curves",
+        rows,
+        {
+            "x_title": name,
+            "y_title": "share of rows",
+            "log_x": logarithmic,
+            "as_percent": True,
+            "steps": True,
+            "order": (ORIGINAL, SYNTHETIC),
+            "width": _WIDTH,
+            "height": _HEIGHT,
+        },
         table_of(_COLUMNS, _details(found, cumulative.feature)),
     )
 
@@ -271,7 +270,9 @@ def _forest(place: int, formula: str, terms: list[_Term]) -> Figure:
         f"regression-{place}",
         short(formula),
         caption,
-        chart("forest_plot", rows, order=(ORIGINAL, SYNTHETIC), width=_FOREST_WIDTH),
+        "forest_plot",
+        rows,
+        {"order": (ORIGINAL, SYNTHETIC), "width": _FOREST_WIDTH},
         table_of(_TERM_COLUMNS, [_term_line(term) for term in terms]),
     )
 

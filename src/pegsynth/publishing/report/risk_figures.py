@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.publishing.report.figure import Figure, chart, table_of
+from pegsynth.publishing.report.figure import Figure, table_of
 from pegsynth.publishing.report.measures import (
     figure_text,
     in_percent,
@@ -101,7 +101,7 @@ def _map(found: Lookup, place: int, pairs: Record, record: Record) -> Figure:
     if beside:
         other = map_point("bootstrap", None, bootstrap)
         # Drawn last, this release lies on top of what it is compared with.
-        points.insert(0, other | {"utility": pairs.baseline})
+        points.insert(0, other | {"x": pairs.baseline})
     words = reference_of(found, record)
     return risk_map(
         f"map-{place}",
@@ -122,7 +122,7 @@ def map_point(series: str, utility: Record | None, risk: Record | None) -> dict[
     """Return a point of a map: two figures with their intervals."""
     return {"series": series} | {
         f"{side}{end}": getattr(record, key)
-        for side, record in (("utility", utility), ("risk", risk))
+        for side, record in (("x", utility), ("y", risk))
         for end, key in (("", "value"), ("_low", "low"), ("_high", "high"))
         if record is not None
     }
@@ -150,26 +150,27 @@ def risk_map(
     caption
         What else is to be said of it.
     **look
-        As for `risk_utility_map`.
+        Further fields of `Look`.
     """
     as_percent, title = in_percent(record.name, record), measure(record.name).title
     safer = "up is safer" if record.better == "higher" else "down is safer"
     rows = [
         (
             *(str(point.get(key) or "") for key in named.values()),
-            figure_text(point.get("utility"), as_percent=True),
-            figure_text(point.get("risk"), as_percent=as_percent),
+            figure_text(point.get("x"), as_percent=True),
+            figure_text(point.get("y"), as_percent=as_percent),
         )
         for point in points
     ]
-    look |= {"x_zero": True, "x_percent": True, "y_percent": as_percent, "y_title": title}
+    look |= {"zero": True, "x_percent": True, "as_percent": as_percent, "y_title": title}
     return Figure(
         name,
         titled_form(record),
         f"Left is more useful, {safer}.{caption}",
-        chart("risk_utility_map", points, x="utility", y="risk", **look),
+        "risk_utility_map",
+        points,
+        look,
         table_of((*named, "Rows out of place", title), rows),
-        targets=True,
     )
 
 
@@ -205,15 +206,15 @@ def _panels(
         name,
         title,
         caption,
-        chart(
-            "forest_plot",
-            drawn,
-            order=SERIES,
-            reference=reference,
-            as_percent=as_percent,
-            zero=as_percent,
-            width=_WIDTH,
-        ),
+        "forest_plot",
+        drawn,
+        {
+            "order": SERIES,
+            "reference": reference,
+            "as_percent": as_percent,
+            "zero": as_percent,
+            "width": _WIDTH,
+        },
         table_of(_COLUMNS, rows),
     )
     return [figure]

@@ -8,12 +8,13 @@ rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from pegsynth.publishing.rendering import page
 from pegsynth.publishing.report.measures import (
     control_range,
     figure_text,
@@ -24,7 +25,7 @@ from pegsynth.publishing.report.measures import (
     reason_of,
     reference_of,
 )
-from pegsynth.publishing.report.wording import OFF, TERM, Lookup, number, percent, short
+from pegsynth.publishing.report.wording import OFF, TERM, Lookup, number, short
 
 if TYPE_CHECKING:
     from pegsynth.evaluation.records import Metrics, Record
@@ -66,62 +67,19 @@ _ATTACKS = (
     "reappearing_as_unique",
     "reiter_risk",
 )
+_JUDGED = (*_ATTACKS, "uniqueness")
 # Of these, people who are in no table are right as often by what the population tells.
 _ONLY_CONTROLLED = ("reiter_risk",)
-_NO_HOLDOUT = (
-    "without a hold-out (--holdout FILE) it cannot be told what of this the population alone "
-    "betrays"
-)
-_NOBODY = "a synthetic row is nobody, but somebody may take it for a person"
-
-_OUT_OF_PLACE = (
-    "In a TABLE table {value} of the synthetic rows are out of place on average; a plain resample "
-    "of the original with as many rows has {baseline}."
-)
-_OVERLAP = (
-    "The intervals of regression coefficients overlap by {value} on average; 1 means that analysts "
-    "would conclude the same."
-)
-_PROPENSITY = (
-    "For a model that tries to tell synthetic from original rows the propensity error is {value} "
-    "times what chance gives; 1 means that it cannot tell them apart."
-)
-_PREDICTION = (
-    "Trained on synthetic rows, a model predicts {subject} in real rows with an area under the "
-    "curve of {value}; trained on real rows, {baseline}."
-)
-
-
-def _said(fault: Record) -> str:
-    """Write a fault as a sentence; the name of a feature stays as it is."""
-    note = fault.note
-    named = any(name and note.startswith(name) for name in (fault.subject or "").split(", "))
-    return f"{note if named else note[:1].upper() + note[1:]}."
 
 
 def verdict(found: Lookup) -> dict[str, Any]:
     """Say what the figures mean: a headline and a few sentences on utility, and on risk."""
-    pairs = found.record("tvd2_weighted") or found.record("tvd2")
     off = by_kind(found)
-    said = _worst_of_each(off)
-    utility = [
-        *(_said(each) for each in said),
-        _unsaid(len(found.subjects(OFF)) - len(said)),
-        *_numbers_unjudged(found),
-        _sentence(found.record("tvd2"), _OUT_OF_PLACE.replace("TABLE", "two-way"), percent),
-        _sentence(found.record("tvd3"), _OUT_OF_PLACE.replace("TABLE", "three-way"), percent),
-        _weakest(found),
-        _sentence(found.record("interval_overlap"), _OVERLAP, number),
-        _sentence(found.record("pmse_ratio"), _PROPENSITY, number),
-        _sentence(found.headline("auc_synthetic"), _PREDICTION, number),
-        _effective(found),
-        _cap(found),
-    ]
     risk = risk_verdict(found)
     return {
-        "utility": _utility_headline(pairs, off, found.record("interval_overlap")),
+        "utility": _utility_headline(found, off),
         "off": bool(off),
-        "utility_sentences": [sentence for sentence in utility if sentence],
+        "utility_sentences": _utility_sentences(found, off),
         "risk": risk.headline,
         "risk_sentences": list(risk.sentences),
         "alarm": risk.alarm,
@@ -165,39 +123,30 @@ def _worst_of_each(off: dict[str, list[Record]]) -> list[Record]:
     return [record for *_, record in sorted(chosen, key=lambda each: each[1::-1])]
 
 
-def _utility_headline(
-    pairs: Record | None, off: dict[str, list[Record]], overlap: Record | None
-) -> str:
+def _utility_headline(found: Lookup, off: dict[str, list[Record]]) -> str:
     """Name what is off first, kind by kind; tables of codes come after."""
-    codes = _codes_headline(pairs)
-    little = overlap is not None and overlap.value is not None and overlap.value < _OVERLAPS
-    apart = (
-        f" Intervals of regression coefficients overlap by {number(overlap.value or 0.0)} only, "
-        "which chance could explain."
-        if little and overlap is not None and "regressions" not in off
-        else ""
-    )
-    if not off and apart:
-        return f"On average, tables of codes are {codes}{apart}"
-    if not off:
+    codes = _codes_headline(found.record("tvd2_weighted") or found.record("tvd2"))
+    overlap, apart = found.record("interval_overlap"), ""
+    low = overlap is not None and overlap.value is not None and overlap.value < _OVERLAPS
+    if low and overlap is not None and "regressions" not in off:
+        apart = (
+            f" Intervals of regression coefficients overlap by {number(overlap.value or 0.0)} "
+            "only, which chance could explain."
+        )
+    if not off and not apart:
         return codes[:1].upper() + codes[1:]
     most = _MOST_NAMED if len(off) == 1 else _NAMED_OF_SEVERAL
     parts = [f"{_TITLES[kind]}: {_named(records, most)}." for kind, records in off.items()]
-    nothing = codes.startswith("there is")
+    nothing = off and codes.startswith("there is")
     parts.append(codes.capitalize() if nothing else f"On average, tables of codes are {codes}")
     return " ".join(parts) + apart
 
 
 def _named(records: list[Record], most: int) -> str:
-    """Name the worst, without the figures that stand in the sentences below."""
-    named = list(dict.fromkeys(_plain(each.note) for each in records))
+    """Name the worst, without their last bracket: its figures stand in the sentences below."""
+    named = list(dict.fromkeys(e.note.rpartition(" (")[0] or e.note for e in records))
     more = f"; and {len(named) - most} more" if len(named) > most else ""
     return f"{'; '.join(named[:most])}{more}"
-
-
-def _plain(words: str) -> str:
-    """Return a fault without its last bracket, which holds figures, and what follows it."""
-    return words.rpartition(" (")[0] or words
 
 
 def _codes_headline(pairs: Record | None) -> str:
@@ -213,76 +162,35 @@ def _codes_headline(pairs: Record | None) -> str:
     return "far apart: expect wrong answers about features taken together."
 
 
-def _unsaid(more: int) -> str:
-    return f"{more:,} more figures are off; “What is off” below lists them." if more > 0 else ""
-
-
-def _numbers_unjudged(found: Lookup) -> list[str]:
-    """Say of which features the numbers could not be looked at."""
-    return [
-        f"The numbers of {short(record.subject)} were not judged: {reason_of(record)}."
-        for record in found.subjects("value_mean")
-        if record.value is None
-    ][:MOST_SAID]
-
-
-def _cap(found: Lookup) -> str:
-    """Say what the cap of rows per unit did, before anything was counted."""
-    rows, units = found.record("cap_rows"), found.record("cap_units")
+def _utility_sentences(found: Lookup, off: dict[str, list[Record]]) -> list[str]:
+    said, constant = _worst_of_each(off), found.constant()
+    ones = [r for r in found.subjects("tvd1") if r.value is not None and r.subject not in constant]
+    weighted = [each for each in found.named("effective_rows") if each.value is not None]
     moved = [each for each in found.subjects("cap_effect") if each.value]
-    if rows is None or units is None or not rows.value:
-        return ""
-    worst = max(moved, key=lambda each: each.value or 0.0, default=None)
-    moved_most = "" if worst is None else worst.note.partition(" of the rows")[0]
-    most = f" Most moved: {moved_most} of the rows." if moved_most else ""
-    return (
-        f"The cap of rows per unit leaves out {percent(rows.value)} of the original rows "
-        f"({rows.note.partition(';')[0]}) of {percent(units.value or 0.0)} of the units.{most}"
+    most_moved = max(moved, key=lambda each: each.value or 0.0, default=None)
+    return _sentences(
+        "verdict_utility.j2",
+        found=found,
+        faults=[_said(each) for each in said],
+        reason_of=reason_of,
+        unsaid=len(found.subjects(OFF)) - len(said),
+        unjudged=[r for r in found.subjects("value_mean") if r.value is None][:MOST_SAID],
+        weakest=max(ones, key=lambda r: (r.value or 0.0) - (r.baseline or 0.0), default=None),
+        uneven=min(weighted, key=lambda r: (r.value or 0.0) / max(r.n, 1), default=None),
+        moved="" if most_moved is None else most_moved.note.partition(" of the rows")[0],
     )
 
 
-def _effective(found: Lookup) -> str:
-    """Say what uneven weights leave of the rows."""
-    known = [each for each in found.named("effective_rows") if each.value is not None]
-    if not known:
-        return ""
-    worst = min(known, key=lambda each: (each.value or 0.0) / max(each.n, 1))
-    share = (worst.value or 0.0) / max(worst.n, 1)
-    return (
-        f"Weighted, {worst.n:,} rows say as much as {number(worst.value or 0.0)} of equal weight "
-        f"({percent(share)}); figures are compared with what chance does in {worst.n:,} rows."
-    )
+def _said(fault: Record) -> str:
+    """Write a fault as a sentence; the name of a feature stays as it is."""
+    note = fault.note
+    named = any(name and note.startswith(name) for name in (fault.subject or "").split(", "))
+    return f"{note if named else note[:1].upper() + note[1:]}."
 
 
-def _weakest(found: Lookup) -> str:
-    constant = found.constant()
-    ones = [
-        record
-        for record in found.subjects("tvd1")
-        if record.value is not None and record.subject not in constant
-    ]
-    if not ones:
-        return ""
-    worst = max(ones, key=lambda r: (r.value or 0.0) - (r.baseline or 0.0))
-    if not worst.value:
-        return ""
-    return (
-        f"The feature furthest from the original is {short(worst.subject)}: by itself it has "
-        f"{percent(worst.value or 0.0)} of the rows out of place."
-    )
-
-
-def _sentence(record: Record | None, words: str, write: Callable[[float], str]) -> str:
-    """Fill a sentence with a record; nothing where it lacks a figure that the sentence needs."""
-    if record is None or record.value is None:
-        return ""
-    if record.baseline is None and "{baseline}" in words:
-        return ""
-    return words.format(
-        value=write(record.value),
-        baseline="" if record.baseline is None else write(record.baseline),
-        subject=short(record.subject),
-    )
+def _sentences(template: str, **content: Any) -> list[str]:
+    """Return the lines of a template, one sentence each."""
+    return [line for line in page(template, **content).split("\n") if line]
 
 
 @dataclass(frozen=True)
@@ -313,51 +221,61 @@ class _Judged:
         """Whether a sentence of its own speaks of it."""
         return self.worse or self.open or self.uncontrolled
 
+    @property
+    def title(self) -> str:
+        """The measure, and what it is about."""
+        return _title(self.record)
+
+    def text(self, value: float | None) -> str:
+        """Write a figure in the unit of the measure."""
+        return figure_text(value, as_percent=in_percent(self.record.name, self.record))
+
 
 def risk_verdict(found: Lookup) -> RiskVerdict:
     """Judge every measure of risk that has a reference."""
-    every = [_judge(found, record) for record in _judgeable(found)]
+    listed = [name for name in _JUDGED if found.named(name)]
+    every = [_judge(found, record) for name in listed for record in _judgeable(found, name)]
     named = [each for each in every if each.named]
     # What was found stands, whatever the odds of finding it were.
     judged = [each for each in every if each.named or not each.record.no_power]
-    slightly = _titles([each for each in judged if each.above and not each.open])
-    sentences = [
-        *(
-            _alarm_sentence(each)
-            for each in sorted(named, key=lambda each: (not each.worse, not each.open))
-        ),
-        _membership_sentence([each for each in judged if each.record.name == "membership_auc"]),
-        f"On the bad side of the reference, but by less than the interval: {slightly}."
-        if slightly
-        else "",
-        *_by_reason((e.record.no_power, _title(e.record)) for e in every if e not in judged),
-        *_by_reason(
+    sentences = _sentences(
+        "verdict_risk.j2",
+        named=sorted(named, key=lambda each: (not each.worse, not each.open)),
+        membership=[each for each in judged if each.record.name == "membership_auc"],
+        slightly=_titles([each for each in judged if each.above and not each.open]),
+        powerless=_by_reason((e.record.no_power, e.title) for e in every if e not in judged),
+        missing=_by_reason(
             (reason_of(found.headline(name)), measure(name).title)
-            for name in _listed(found)
+            for name in listed
             if name not in {each.record.name for each in every}
         ),
-    ]
-    return RiskVerdict(
-        _headline(found, judged),
-        tuple(each for each in sentences if each),
-        any(each.worse or each.open for each in judged),
     )
+    alarm = any(each.worse or each.open for each in judged)
+    return RiskVerdict(_headline(judged, len(listed)), tuple(sentences), alarm)
 
 
-def _headline(found: Lookup, judged: list[_Judged]) -> str:
+def _by_reason(told: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Return reasons, each with the titles of the measures that it is of."""
+    reasons: dict[str, list[str]] = {}
+    for reason, title in told:
+        reasons.setdefault(reason, []).append(title)
+    return reasons
+
+
+def _headline(judged: list[_Judged], every: int) -> str:
     if not judged:
         return "No measure of risk could be held against a reference."
-    parts = []
-    if worse := _titles([each for each in judged if each.worse]):
-        parts.append(f"Worse than the reference: {worse}.")
-    if unclear := _titles([each for each in judged if each.open]):
-        parts.append(f"Not clearly better than releasing real rows: {unclear}.")
-    alone = _titles([each for each in judged if each.uncontrolled])
-    if alone:
-        parts.append(f"Above the reference, but only a hold-out could judge it: {alone}.")
-    if parts:
+    named = (
+        ("Worse than the reference", [each for each in judged if each.worse]),
+        ("Not clearly better than releasing real rows", [each for each in judged if each.open]),
+        (
+            "Above the reference, but only a hold-out could judge it",
+            [each for each in judged if each.uncontrolled],
+        ),
+    )
+    if parts := [f"{words}: {_titles(ours)}." for words, ours in named if ours]:
         return " ".join(parts)
-    count, every = len({each.record.name for each in judged}), len(_listed(found))
+    count = len({each.record.name for each in judged})
     if count == every:
         return "No measure of risk stands out against its reference."
     who = "it does not stand" if count == 1 else "none of these stands"
@@ -368,26 +286,15 @@ def _titles(judged: list[_Judged]) -> str:
     return "; ".join(dict.fromkeys(measure(each.record.name).title for each in judged))
 
 
-def _listed(found: Lookup) -> list[str]:
-    """Return the measures of risk with a reference that were to be computed."""
-    return [name for name in (*_ATTACKS, "uniqueness") if found.named(name)]
+def _title(record: Record) -> str:
+    about = f" ({short(record.subject)})" if record.subject else ""
+    return f"{measure(record.name).title}{about}"
 
 
-def _by_reason(told: Iterable[tuple[str, str]]) -> list[str]:
-    """Say reasons, each with the titles of the measures that it is of."""
-    reasons: dict[str, list[str]] = {}
-    for reason, title in told:
-        reasons.setdefault(reason, []).append(title)
-    return [f"{'; '.join(titles)}: {reason}." for reason, titles in reasons.items()]
-
-
-def _judgeable(found: Lookup) -> list[Record]:
-    records = []
-    for name in (*_ATTACKS, "uniqueness"):
-        whole = found.record(name)
-        ours = found.subjects(name) or ([whole] if whole is not None else [])
-        records += [r for r in ours if r.value is not None and r.baseline is not None]
-    return records
+def _judgeable(found: Lookup, name: str) -> list[Record]:
+    whole = found.record(name)
+    ours = found.subjects(name) or ([whole] if whole is not None else [])
+    return [r for r in ours if r.value is not None and r.baseline is not None]
 
 
 def _judge(found: Lookup, record: Record) -> _Judged:
@@ -419,33 +326,4 @@ def _judge(found: Lookup, record: Record) -> _Judged:
         worst_case and beyond and not worse and not better,
         above and not worse,
         uncontrolled,
-    )
-
-
-def _alarm_sentence(each: _Judged) -> str:
-    record = each.record
-    as_percent = in_percent(record.name, record)
-    value, reference = (
-        figure_text(figure, as_percent=as_percent) for figure in (record.value, record.baseline)
-    )
-    remark = ""
-    if each.uncontrolled:
-        remark = f"; {_NO_HOLDOUT}"
-    elif record.name == "uniqueness":
-        remark = f"; {_NOBODY}"
-    return f"{_title(record)}: {value}; {each.reference}: {reference}{remark}."
-
-
-def _title(record: Record) -> str:
-    about = f" ({short(record.subject)})" if record.subject else ""
-    return f"{measure(record.name).title}{about}"
-
-
-def _membership_sentence(judged: list[_Judged]) -> str:
-    if not judged or any(each.worse for each in judged):
-        return ""
-    areas = " and ".join(number(each.record.value or 0.0) for each in judged)
-    return (
-        "Whether somebody was in the original cannot be told from the release better than by "
-        f"chance: area under the curve {areas}, chance 0.5."
     )

@@ -1,16 +1,15 @@
-"""Whether chance alone can move a figure so far: bounds that a bootstrap hardly ever leaves.
+"""What is wrong with a release: kinds of problems, their records, and what chance explains.
 
-Goes in: the original, as the law that rows are drawn from, a figure of the release, and a number
-of rows. Comes out: whether n rows drawn with replacement get that far with a probability above
-`alpha`. Bounds of means, second moments and shares (Chernoff) and of distribution functions
-(Dvoretzky, Kiefer and Wolfowitz) hold for every n and every law; the others say for what they
-hold.
+Goes in: problems that others found. Comes out: a record with their number and all rules, and one
+for each problem, kind by kind and the worst of a kind first. Terminal, page and ``metrics.json``
+take the verdict on utility from these. The subject of a problem opens with its kind.
 
-What is wrong with a release: kinds of faults, the rule of each, and their records.
-
-Goes in: faults that others found. Comes out: a record with their number and all rules, and one
-for each fault, kind by kind and the worst of a kind first. Terminal, page and ``metrics.json``
-take the verdict on utility from these. The subject of a fault opens with its kind.
+A figure is a problem only where chance alone can hardly move it so far. `mean_explained` and its
+like take the original, as the distribution that rows are drawn from, a figure of the release, and
+a number of rows, and say whether n rows drawn with replacement get that far with a probability
+above `alpha`. Bounds of means, second moments and shares (Chernoff) and of distribution functions
+(Dvoretzky, Kiefer and Wolfowitz) hold for every n and every distribution; the others say for what
+they hold.
 """
 
 from __future__ import annotations
@@ -27,9 +26,66 @@ from pegsynth.inference.statistics import Estimate
 from pegsynth.kernels.arrays import Float64
 
 FALSE_ALARMS = 1e-3
-"""Chance that a bootstrap of the original is blamed for anything in a report."""
+"""Chance that a bootstrap of the original is flagged for anything in a report."""
+
+Kind = Literal[
+    "subgroups", "impossible rows", "regressions", "predictions", "numbers", "feature pairs"
+]
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+"""The worst first: who is lost, what cannot be, what analysts would conclude wrongly."""
+
+KIND_ALARMS: Final = FALSE_ALARMS / len(KINDS)
+"""Chance that a bootstrap of the original is flagged for anything of one kind."""
+
+CHANCE: Final = (
+    "Chance is what a fresh sample of as many rows could do: a plain resample of the original is "
+    f"blamed for anything in at most {FALSE_ALARMS:.1%} of all reports. The noise of a release is "
+    "no excuse: what it moved is named."
+)
 
 _MOST_DOUBLINGS, _HALVINGS = 60, 30
+_SMALLEST, _LARGEST = 1e-3, 1e12
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that is off.
+
+    Parameters
+    ----------
+    kind
+        Which kind of problem.
+    about
+        Which feature, pair or formula, and which figure of it.
+    words
+        What is wrong, in half a sentence.
+    times
+        By how many tolerances.
+    weight
+        How bad it is among problems of its kind; None: as many tolerances.
+    """
+
+    kind: Kind
+    about: str
+    words: str
+    times: float
+    weight: float | None = None
+
+    @property
+    def order(self) -> tuple[int, float]:
+        """Sorts the worst first."""
+        return KINDS.index(self.kind), -(self.times if self.weight is None else self.weight)
+
+
+def problem_records(found: Iterable[Problem], rules: Iterable[str], *, n: int) -> list[Record]:
+    """Write the number of problems with the rules, one a line, then every problem."""
+    ordered = sorted(found, key=lambda each: each.order)
+    total = Estimate(float(len(ordered)), n=n)
+    records = [measured(FAULTS, "", total, baseline=0.0, note="\n".join((*rules, CHANCE)))]
+    for each in ordered:
+        subject, times = f"{each.kind}{SEPARATOR}{each.about}", Estimate(each.times, n=n)
+        records.append(measured(FAULTS, subject, times, baseline=1.0, note=each.words))
+    return records
 
 
 def rows_judged(original: float, released: float) -> float:
@@ -181,72 +237,6 @@ def _rate(numbers: Float64, shares: Float64, target: float, tilt: float) -> tupl
     total = float(weights.sum())
     rate = tilt * target - largest - math.log(total)
     return rate, target - float(weights @ numbers) / total
-
-
-Kind = Literal[
-    "subgroups", "impossible rows", "regressions", "predictions", "numbers", "feature pairs"
-]
-KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
-"""The worst first: who is lost, what cannot be, what analysts would conclude wrongly."""
-
-_SMALLEST, _LARGEST = 1e-3, 1e12
-KIND_ALARMS: Final = FALSE_ALARMS / len(KINDS)
-"""Chance that a bootstrap of the original is blamed for anything of one kind."""
-
-CHANCE: Final = (
-    "Chance is what a fresh sample of as many rows could do: a plain resample of the original is "
-    f"blamed for anything in at most {FALSE_ALARMS:.1%} of all reports. The noise of a release is "
-    "no excuse: what it moved is named."
-)
-
-
-@dataclass(frozen=True)
-class Fault:
-    """Something that is off.
-
-    Parameters
-    ----------
-    kind
-        Which kind of fault.
-    about
-        Which feature, pair or formula, and which figure of it.
-    words
-        What is wrong, in half a sentence.
-    times
-        By how many tolerances.
-    weight
-        How bad it is among faults of its kind; None: as many tolerances.
-    """
-
-    kind: Kind
-    about: str
-    words: str
-    times: float
-    weight: float | None = None
-
-    @property
-    def order(self) -> tuple[int, float]:
-        """Sorts the worst first."""
-        return KINDS.index(self.kind), -(self.times if self.weight is None else self.weight)
-
-
-def fault_records(found: Iterable[Fault], rules: Iterable[str], *, n: int) -> list[Record]:
-    """Write the number of faults with the rules, one a line, then every fault."""
-    ordered = sorted(found, key=lambda each: each.order)
-    note = "\n".join((*rules, CHANCE))
-    return [
-        measured(FAULTS, "", Estimate(float(len(ordered)), n=n), baseline=0.0, note=note),
-        *(
-            measured(
-                FAULTS,
-                f"{each.kind}{SEPARATOR}{each.about}",
-                Estimate(each.times, n=n),
-                baseline=1.0,
-                note=each.words,
-            )
-            for each in ordered
-        ),
-    ]
 
 
 def written(value: float) -> str:

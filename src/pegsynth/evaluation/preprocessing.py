@@ -37,8 +37,8 @@ Truth = NDArray[np.bool_]
 
 
 @dataclass
-class DeedCollector:
-    """Gathers what was done to a table while it is read.
+class Preprocessing:
+    """What was done to a table, gathered while it is read.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class DeedCollector:
     @classmethod
     def of(
         cls, schema: Schema, columns: Iterable[str], counted: Truth | None = None
-    ) -> DeedCollector:
+    ) -> Preprocessing:
         """Look at a table with these columns; without its unit nothing is known of a cap."""
         capped = schema.unit is not None and schema.unit in set(columns)
         return cls(schema, capped, counted if capped else None)

@@ -23,7 +23,7 @@ from pegsynth.codec.codec import Encoder, one_matrix
 from pegsynth.codec.encoding import ColumnEncoder, column_encoders
 from pegsynth.codec.folding import CountedRows
 from pegsynth.errors import DataError, EmptyTableError, SchemaError
-from pegsynth.evaluation.deeds import DeedCollector, Truth
+from pegsynth.evaluation.preprocessing import Preprocessing, Truth
 from pegsynth.evaluation.records import Record, measured
 from pegsynth.evaluation.utility.panel_records import panel_records
 from pegsynth.inference.choice import weight_columns
@@ -142,7 +142,7 @@ def read_tables(
         have no column in common with it, no value of a column is listed in the schema, or the
         hold-out lacks a column.
     """
-    real, values, deeds = _read_original(original, schema, counted)
+    real, values, preprocessed = _read_original(original, schema, counted)
     files = {weight_file(Path(each)) for each in synthetic if isinstance(each, str | Path)}
     synthetic = [each for each in synthetic if _file_name(each) not in files]
     tables = [
@@ -168,7 +168,7 @@ def read_tables(
     released = tuple(table.values for table in filled if table.values is not None)
     sources = [source for source, t in zip(synthetic, tables, strict=True) if t.rows]
     people = panel_records(original, sources, schema) if sources else []
-    records = (*found.records, *deeds, *people)
+    records = (*found.records, *preprocessed, *people)
     return replace(found, values=(values, *released), records=records)
 
 
@@ -237,17 +237,17 @@ def _has_listed(codes: Codes, feature: Feature) -> bool:
 def _read_original(
     source: object, schema: Schema, counted: Truth | None
 ) -> tuple[_Read, TableValues, tuple[Record, ...]]:
-    """Read codes and numbers of the original, which must fit the schema, and deeds to it."""
+    """Read the original, which must fit the schema: codes, numbers, what was done to it."""
     with opened(source, dialect=schema.dialect) as reader:
         encoder = Encoder(schema, source=reader.source, columns=reader.columns, need_unit=False)
         collector = ValueCollector(schema)
-        deeds = DeedCollector.of(schema, reader.columns, counted)
-        wanted = (*schema.names, *deeds.columns)
+        done = Preprocessing.of(schema, reader.columns, counted)
+        wanted = (*schema.names, *done.columns)
         frames, first = _passes(reader, wanted, encoder.hints, schema)
-        deeds.counted = counted if first is None else first
+        done.counted = counted if first is None else first
         parts = []
         for frame in frames():
-            compared = deeds.add(frame)
+            compared = done.add(frame)
             parts.append(encoder.encode(compared))
             collector.add(compared, parts[-1])
     encoder.finish()
@@ -255,7 +255,7 @@ def _read_original(
     read = _Read(
         "the original", reader.source, codes, unlisted=_without_listed(codes, encoder.columns)
     )
-    return read, collector.finish(), deeds.records(codes)
+    return read, collector.finish(), done.records(codes)
 
 
 def _passes(
@@ -330,29 +330,44 @@ def _read(source: object, role: str, schema: Schema, threads: int) -> _Read:
 
 
 def _fitted(real: _Read, tables: list[_Read], held: list[_Read], schema: Schema) -> Tables:
+    """Bring all tables to one schema, and say what could not be compared."""
     filled = [table for table in tables if table.rows]
-    judged = [*filled, *held]
-    missing = [n for n in schema.names if any(n in table.missing for table in filled)]
-    every = [real, *tables, *held]
-    unlisted = [n for n in schema.names if any(n in table.unlisted for table in every)]
-    left_out = tuple(name for name in schema.names if name in (*missing, *unlisted))
-    records = [
-        *(_empty_record(each.role, real.rows) for each in tables if not each.rows),
-        *(_missing_record(name, tables) for name in missing),
-        *(_unlisted_record(name, every) for name in unlisted),
-        *(_extra_record(table) for table in tables if table.extra),
-    ]
+    compared, every = [*filled, *held], [real, *tables, *held]
+    records = [_empty_record(each.role, real.rows) for each in tables if not each.rows]
+    # Features that cannot be compared: who lacks them, or has no value of theirs that is listed.
+    missing = {
+        name: [str(number) for number, table in enumerate(tables, 1) if name in table.missing]
+        for name in schema.names
+        if any(name in table.missing for table in filled)
+    }
+    unlisted = {
+        name: [table.role for table in every if name in table.unlisted] for name in schema.names
+    }
+    unlisted = {name: where for name, where in unlisted.items() if where}
+    for name, numbers in missing.items():
+        note = f"not in synthetic table {', '.join(numbers)}; left out of every measure"
+        records.append(measured("missing_column", name, NOTHING, note=note))
+    for name, where in unlisted.items():
+        note = f"the schema lists no value that it has in {', '.join(where)}; left out of every "
+        records.append(measured("unlisted_column", name, NOTHING, note=f"{note}measure"))
+    for table in tables:
+        if table.extra:
+            note = (
+                f"columns that the schema does not describe, passed over: {', '.join(table.extra)}"
+            )
+            found = Estimate(float(len(table.extra)), n=table.rows)
+            records.append(measured("extra_columns", table.role, found, baseline=0.0, note=note))
     features = []
-    columns: list[list[Codes]] = [[] for _ in range(1 + len(judged))]
+    columns: list[list[Codes]] = [[] for _ in range(1 + len(compared))]
     for index, feature in enumerate(schema.features):
-        if feature.name in left_out:
+        if feature.name in missing or feature.name in unlisted:
             continue
-        strange = any(table.strangers[index] for table in judged)
-        wider = _widened(feature, judged, index) if strange else _plain(feature)
+        strange = any(table.strangers[index] for table in compared)
+        wider = _widened(feature, compared, index) if strange else _plain(feature)
         if strange:
             records.append(_stranger_record(feature, filled, held, index))
         features.append(wider)
-        for column, table in zip(columns, (real, *judged), strict=True):
+        for column, table in zip(columns, (real, *compared), strict=True):
             column.append(_recoded(table.codes[:, index], feature, wider))
     matrices = [_matrix(column, features) for column in columns]
     return Tables(
@@ -360,7 +375,7 @@ def _fitted(real: _Read, tables: list[_Read], held: list[_Read], schema: Schema)
         matrices[0],
         tuple(matrices[1 : 1 + len(filled)]),
         matrices[-1] if held else None,
-        left_out,
+        tuple(name for name in schema.names if name in missing or name in unlisted),
         tuple(records),
         tuple(f.name for f in schema.features if f.role in ("quasi-identifier", "sensitive")),
     )
@@ -405,24 +420,6 @@ def _recoded(codes: Codes, old: Feature, new: Feature) -> Codes:
 def _empty_record(subject: str, rows: int) -> Record:
     note = "the table has no rows; it is left out of every measure"
     return measured("empty_table", subject, NOTHING, baseline=float(rows), note=note)
-
-
-def _missing_record(name: str, tables: Sequence[_Read]) -> Record:
-    lacking = [str(number) for number, t in enumerate(tables, start=1) if name in t.missing]
-    note = f"not in synthetic table {', '.join(lacking)}; left out of every measure"
-    return measured("missing_column", name, NOTHING, note=note)
-
-
-def _unlisted_record(name: str, tables: Sequence[_Read]) -> Record:
-    where = ", ".join(table.role for table in tables if name in table.unlisted)
-    note = f"the schema lists no value that it has in {where}; left out of every measure"
-    return measured("unlisted_column", name, NOTHING, note=note)
-
-
-def _extra_record(table: _Read) -> Record:
-    note = f"columns that the schema does not describe, passed over: {', '.join(table.extra)}"
-    found = Estimate(float(len(table.extra)), n=table.rows)
-    return measured("extra_columns", table.role, found, baseline=0.0, note=note)
 
 
 def _stranger_record(

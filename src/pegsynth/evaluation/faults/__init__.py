@@ -1,1 +1,0 @@
-"""What is wrong with a release beyond chance, each problem in one sentence."""
