@@ -37,6 +37,7 @@ from pegsynth.privacy import (
     Unspent,
 )
 from pegsynth.privacy.noise_events import (
+    Noisy,
     residual_absolute_sum,
     residual_squared_length,
 )
@@ -46,6 +47,7 @@ from pegsynth.random import RandomStream
 Features = tuple[int, ...]
 Search: TypeAlias = Callable[[Int64], Int64]
 _Part = TypeVar("_Part")
+_Noise = TypeVar("_Noise", bound=Noisy)
 
 _SLACK = Fraction(1, 10**12)
 _CHOICE_BITS = 40
@@ -177,21 +179,17 @@ class PrivacyFilter:
             or from earlier output.
         """
         amount = share * float(self._whole)
+        size = self._unit / (amount if self.route == "pure" else math.sqrt(2.0 * amount))
         # All cells of the table are counted, so their number tells nothing of the rows.
-        about = {
-            "features": self._named(features),
-            "levels": tuple(levels),
-            "table_cells": len(counts),
-        }
-        if self.route == "pure":
-            scale = self._unit / amount
-            event = NoisyCounts.laplace(scale, cells=1, purpose=purpose, **about)
-            deviation = math.sqrt(2.0) * scale
-        else:
-            deviation = self._unit / math.sqrt(2.0 * amount)
-            event = NoisyCounts.gaussian(deviation, cells=1, purpose=purpose, **about)
-        self._pay(event)
-        return self._noisy(counts, event), deviation
+        event = self._sized(NoisyCounts)(
+            size,
+            cells=1,
+            purpose=purpose,
+            features=self._named(features),
+            levels=tuple(levels),
+            table_cells=len(counts),
+        )
+        return self._paid(counts, event, size)
 
     def measure_sums(
         self,
@@ -212,22 +210,19 @@ class PrivacyFilter:
             their squares, added up.
         """
         amount = share * float(self._whole)
-        about = {
-            "largest_sum": largest_sum,
-            "largest_square": largest_square,
-            "sums": len(sums),
-            "features": self._named(features),
-            "purpose": purpose,
-        }
-        if self.route == "pure":
-            scale = self._unit * largest_sum / amount
-            event = NoisySums.laplace(scale, **about)
-            deviation = math.sqrt(2.0) * scale
-        else:
-            deviation = self._unit * math.sqrt(largest_square / (2.0 * amount))
-            event = NoisySums.gaussian(deviation, **about)
-        self._pay(event)
-        return self._noisy(sums, event), deviation
+        moved = largest_sum / amount
+        if self.route != "pure":
+            moved = math.sqrt(largest_square / (2.0 * amount))
+        size = self._unit * moved
+        event = self._sized(NoisySums)(
+            size,
+            largest_sum=largest_sum,
+            largest_square=largest_square,
+            sums=len(sums),
+            features=self._named(features),
+            purpose=purpose,
+        )
+        return self._paid(sums, event, size)
 
     def measure_residual(
         self,
@@ -248,13 +243,21 @@ class PrivacyFilter:
             The features of the table, and how many levels each has, at least 2; both from the
             schema or from earlier output.
         """
-        about = (self._named(features), tuple(levels))
-        scale = self.price.residual_noise(share, levels)
-        kind = NoisyResiduals.laplace if self.route == "pure" else NoisyResiduals.gaussian
-        event = kind(scale, purpose=purpose, features=about[0], levels=about[1])
+        size = self.price.residual_noise(share, levels)
+        named = self._named(features)
+        event = self._sized(NoisyResiduals)(
+            size, purpose=purpose, features=named, levels=tuple(levels)
+        )
+        return self._paid(residual_of(counts, levels), event, size)
+
+    def _sized(self, kind: type[_Noise]) -> Callable[..., _Noise]:
+        """Return what makes an event of noise of a size: b of Laplace noise, or sigma."""
+        return kind.laplace if self.route == "pure" else kind.gaussian
+
+    def _paid(self, numbers: Int64, event: Noisy, size: float) -> tuple[Int64, float]:
+        """Pay for noise; return the numbers with it, and its standard deviation."""
         self._pay(event)
-        noisy = self._noisy(residual_of(counts, levels), event)
-        return noisy, self.price.residual_deviation(share, levels)
+        return self._noisy(numbers, event), (math.sqrt(2.0) if self.route == "pure" else 1.0) * size
 
     def search(self, share: float, *, delta: Fraction, features: Features = ()) -> Search:
         """Pay for a search: return what keeps counts that are above a threshold with noise (R29).
