@@ -144,7 +144,8 @@ def fit(
     """Fit a table once, to sample as long as the budget lasts.
 
     Parameters are those of `synthesize`; `rows` is the most rows ever to be sampled, for
-    methods whose price grows with them.
+    methods whose price grows with them. With `from_tables`, the name of a ``tables.toml``, rows are
+    made of published tables, and `data` is None.
 
     Returns
     -------
@@ -296,6 +297,8 @@ def report(metrics: Metrics, path: str | Path, *, ledger: Ledger | None = None) 
 
 
 def _source(data: Any, request: Request) -> Any:
+    if (data is None) == (request.from_tables is None):
+        raise ParameterError("give a table, or --from-tables and None for the table")
     return named_source(
         data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
     )

@@ -193,6 +193,7 @@ def synthesize_table(
     *flags.KEYS,
     *flags.DRAWS,
     *flags.GIVEN,
+    "from_tables",
     *flags.NOISE,
     *flags.COMPLETED,
     *flags.of_registered_methods(),
@@ -203,10 +204,10 @@ def synthesize_table(
     help={"rows": _ROWS_IF_ANY},
 )
 def release(
-    data: flags.Data,
     schema: flags.SchemaFile,
     output: flags.Output,
     publication: Publication,
+    data: flags.DataIfAny = None,
     second: flags.SecondData = None,
     *,
     request: Request,
@@ -214,13 +215,15 @@ def release(
     """Write a release folder: public/ may be published, internal/ may not."""
     from pegsynth.cli import working
 
-    source = flags.source(data if second is None else (data, second), request)
+    named = data if second is None or data is None else (data, second)
+    source = flags.source(named, request)
     working.release(source, schema, output, request, publication)
 
 
 @flags.taking(
     "method",
     "rows",
+    "from_tables",
     *flags.BUDGET,
     "shares",
     *flags.KEYS,
@@ -238,9 +241,9 @@ def release(
     },
 )
 def fit(
-    data: flags.Data,
     schema: flags.SchemaFile,
     output: flags.Output,
+    data: flags.DataIfAny = None,
     *,
     request: Request,
 ) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from pegsynth.errors import ParameterError
 from pegsynth.methods.registry import method_options
 from pegsynth.options import GROUPS
 from pegsynth.options._kinds import METADATA, Option, is_group, made_of
@@ -30,6 +31,14 @@ Data = Annotated[
         help="A .csv, .tsv, .parquet, .arrow, .sav, .dta, .sas7bdat, .xlsx or .duckdb file, a "
         "quoted glob, a folder, an s3:// or gs:// address of such, or postgresql://.. or "
         "sqlite:///.. with --table or --query.",
+    ),
+]
+DataIfAny = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DATA]",
+        help="A table, as pegs synthesize takes it; none with --from-tables.",
+        show_default=False,
     ),
 ]
 SecondData = Annotated[
@@ -196,8 +205,12 @@ def _flag(name: str, option: Option, default: Any, said: str = "") -> Any:
     return typer.Option(flag, help=said or text, metavar=option.metavar or None)
 
 
-def source(data: str | tuple[str, str], request: Request) -> Any:
-    """Return the table, or the two tables, that the flags of a command name."""
+def source(data: str | tuple[str, str] | None, request: Request) -> Any:
+    """Return the table, or the two tables, that the flags of a command name; None for none."""
+    if (data is None) == (request.from_tables is None):
+        raise ParameterError(
+            "name a table to read, or published tables with --from-tables, and not both"
+        )
     from pegsynth.tables.table_input import named_source
 
     return named_source(

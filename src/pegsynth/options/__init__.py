@@ -42,6 +42,7 @@ from pegsynth.options._methods import (
     ReplicateOptions,
     RowOptions,
     SweepOptions,
+    TablesOptions,
 )
 from pegsynth.options.weight_names import WEIGHT, named_weights
 from pegsynth.runtime import usable_processors
@@ -327,6 +328,7 @@ GROUPS = (
     KeyOptions,
     PriorOptions,
     SweepOptions,
+    TablesOptions,
     BlockSizeOptions,
     CapOptions,
     GivenOptions,
@@ -378,5 +380,6 @@ __all__ = [
     "RunOptions",
     "SourceOptions",
     "SweepOptions",
+    "TablesOptions",
     "named_weights",
 ]

@@ -56,6 +56,7 @@ from pegsynth.options import (
     RowOptions,
     RunOptions,
     SourceOptions,
+    TablesOptions,
 )
 from pegsynth.options._kinds import check_options
 from pegsynth.privacy import Budget, Shares
@@ -84,6 +85,7 @@ class Request(
     BookOptions,
     BudgetOptions,
     CompletionOptions,
+    TablesOptions,
     ReplicateOptions,
     ProperOptions,
     LogLinearOptions,
@@ -263,7 +265,14 @@ class Request(
         return replace(self, replicates=REPLICATES)
 
     def _declared_method(self, schema: Schema) -> tuple[str, str] | None:
-        """Return the method that holds declared analyses, and why; None if there are none."""
+        """Return the method that what is declared calls for, and why; None if any will do."""
+        if self.from_tables is not None:
+            (maker,) = taking("from_tables")
+            if self.method not in (AUTO, maker):
+                raise ParameterError(
+                    f"--from-tables goes with --method {maker}; leave --method out"
+                )
+            return maker, ""
         if not (schema.analyses or schema.tables_wanted):
             return None
         method = self.method or PAPER_METHOD

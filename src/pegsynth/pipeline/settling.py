@@ -17,6 +17,7 @@ from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.mechanisms.quality_distances import MOST_CELLS, QualityPlan, settle_quality
 from pegsynth.methods import get
 from pegsynth.methods.base import Plan
+from pegsynth.methods.evidence.pegs_tables import rows_in_tables
 from pegsynth.methods.completion import check_completable
 from pegsynth.methods.released.declared_plan import affordable_tables
 from pegsynth.methods.seed_rows import check_seed_pool
@@ -129,6 +130,8 @@ def settle(
     if request.complete:
         check_completable(book, dict(request.where))
     request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
+    if request.from_tables is not None and request.rows is None:
+        request = replace(request, rows=rows_in_tables(request.from_tables, book))
     request, notes = request.settled(book, saved=saved, able=able)
     if book.panel is not None:
         book = _with_transitions(book, request, written)

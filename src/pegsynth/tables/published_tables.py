@@ -363,8 +363,8 @@ def labels_of(feature: Feature) -> dict[str, int]:
         (feature.missing, feature.missing_code),
         (feature.not_applicable, feature.not_applicable_code),
     ):
-        for text in texts if code is not None else ():
-            known.setdefault(_spelled(text), code)
+        if code is not None:
+            known = {_spelled(text): code for text in texts} | known
     spellings: dict[str, set[int]] = {}
     for code, text in _bands(feature):
         spellings.setdefault(_spelled(text), set()).add(code)

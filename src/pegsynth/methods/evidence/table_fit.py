@@ -292,7 +292,7 @@ def _add_rows(pool: Pool, tables: Sequence[PublishedTable], rules: Sequence[Rule
         shape = [pool.sizes[each] for each in table.features]
         for cell in np.flatnonzero(wanted):
             codes = np.unravel_index(cell, shape)
-            rows = _like(pool, table.features, codes)
+            rows = _like(pool, table.features, [int(code) for code in codes])
             for feature, code in zip(table.features, codes, strict=True):
                 rows[feature] = code
             added.append(rows)
