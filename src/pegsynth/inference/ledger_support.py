@@ -218,7 +218,11 @@ def _tables(ledger: Ledger) -> Iterator[NoisyCounts | NoisyResiduals | Published
 
 def _is_one(event: NoisyCounts | PublishedCounts) -> bool:
     """Whether an event is of one table, and not of a one-way table of each of its features."""
-    return isinstance(event, PublishedCounts) or event.table_cells is None or event.table_cells == math.prod(event.levels)
+    return (
+        isinstance(event, PublishedCounts)
+        or event.table_cells is None
+        or event.table_cells == math.prod(event.levels)
+    )
 
 
 def _one_ways(ledger: Ledger) -> Iterator[NoisyCounts | PublishedCounts]:

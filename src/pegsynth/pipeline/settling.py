@@ -17,7 +17,6 @@ from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.mechanisms.quality_distances import MOST_CELLS, QualityPlan, settle_quality
 from pegsynth.methods import get
 from pegsynth.methods.base import Plan
-from pegsynth.methods.evidence.pegs_tables import rows_in_tables
 from pegsynth.methods.completion import check_completable
 from pegsynth.methods.released.declared_plan import affordable_tables
 from pegsynth.methods.seed_rows import check_seed_pool
@@ -129,9 +128,11 @@ def settle(
     check_decoding(request.decode, measured=wants_numbers(book))
     if request.complete:
         check_completable(book, dict(request.where))
-    request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
-    if request.from_tables is not None and request.rows is None:
-        request = replace(request, rows=rows_in_tables(request.from_tables, book))
+    request = replace(
+        request,
+        seed_pool=honest_seed_pool(data, request.seed_pool),
+        rows=_rows_wanted(request, book),
+    )
     request, notes = request.settled(book, saved=saved, able=able)
     if book.panel is not None:
         book = _with_transitions(book, request, written)
@@ -159,6 +160,15 @@ def settle(
     check_seed_pool(book, plan)
     request.check_declared(book)
     return Settled(book, request, plan, notes, saved, long, quality)
+
+
+def _rows_wanted(request: Request, schema: Schema) -> int | None:
+    """Return the number of rows that was stated; of published tables as many as they count."""
+    if request.rows is not None or request.from_tables is None:
+        return request.rows
+    from pegsynth.methods.evidence.pegs_tables import rows_in_tables
+
+    return rows_in_tables(request.from_tables, schema)
 
 
 def check_output(output: Path | DatabaseTarget, schema: Schema, request: Request) -> None:

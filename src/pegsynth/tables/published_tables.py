@@ -381,13 +381,15 @@ def _bands(feature: Feature) -> Iterator[tuple[int, str]]:
         return
     for code in range(feature.bin_count):
         low, high = edges[code], edges[code + 1]
-        ends = {high, high - 1} if code < last and high.is_integer() else {high}
+        ends = {high, high - 1} if code < last and float(high).is_integer() else {high}
         for end, dash in product(ends, ("-", "\u2013", " - ", " to ", "..")):
-            yield code, f"{low:g}{dash}{end:g}"
+            yield code, f"{low:.12g}{dash}{end:.12g}"
         if code == last:
-            yield from ((code, form.format(f"{low:g}")) for form in ("{}+", ">={}", "{} and over"))
+            yield from (
+                (code, form.format(f"{low:.12g}")) for form in ("{}+", ">={}", "{} and over")
+            )
         if code == 0:
-            yield from ((code, form.format(f"{high:g}")) for form in ("<{}", "under {}"))
+            yield from ((code, form.format(f"{high:.12g}")) for form in ("<{}", "under {}"))
 
 
 def _spelled(text: str) -> str:

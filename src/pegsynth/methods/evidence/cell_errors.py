@@ -57,9 +57,7 @@ def truncated_moments(
     return np.clip(mean + spread * moved, low, high), variance * within
 
 
-def as_measured(
-    table: PublishedTable, mean: Float64, variance: Float64
-) -> tuple[Float64, Float64]:
+def as_measured(table: PublishedTable, mean: Float64, variance: Float64) -> tuple[Float64, Float64]:
     """Return the measurement, and the variance of its error, that stands for every cell."""
     estimated = table.variance > 0
     exact = (table.low == table.high) & ~estimated
@@ -141,7 +139,7 @@ def check_agreement(tables: Sequence[PublishedTable], schema: Schema) -> None:
         left = len(problems) - _SHOWN
         more = f"; and {left} more pairs of tables" if left > 0 else ""
         raise DataError(
-            f"the published tables contradict each other beyond their stated errors: {shown}{more}. "
+            f"the published tables contradict each other beyond their errors: {shown}{more}. "
             "Check that they count the same rows, and the error that tables.toml states"
         )
 
@@ -167,9 +165,7 @@ def _contradictions(
     return [f"{one.source} and {other.source} differ in {cells}"]
 
 
-def _cell_name(
-    features: Sequence[int], cell: int, sizes: Sequence[int], schema: Schema
-) -> str:
+def _cell_name(features: Sequence[int], cell: int, sizes: Sequence[int], schema: Schema) -> str:
     if not features:
         return "the number of rows"
     codes = np.unravel_index(cell, [sizes[each] for each in features])

@@ -171,6 +171,7 @@ class PegsTables(Method[PegsTablesOptions, TablesPlan, TablesFit]):
     has_proof = False
     released = True
     resumes = False
+    reads_table = False
 
     def settle(self, schema: Schema, budget: Budget, options: PegsTablesOptions) -> TablesPlan:
         """Read the tables, which are public, and refuse those that contradict each other."""
@@ -275,7 +276,9 @@ class PegsTables(Method[PegsTablesOptions, TablesPlan, TablesFit]):
         yield f"about {content.total:,.0f} rows, by {len(content.tables)} published tables:"
         for each in content.tables:
             names = " x ".join(model.schema.names[place] for place in each.features)
-            kind = "exact" if each.exact else f"error of {_noisy(each, each.features).deviation:.3g}"
+            kind = (
+                "exact" if each.exact else f"error of {_noisy(each, each.features).deviation:.3g}"
+            )
             yield f"  {names or 'the number of rows'}: {len(each.low)} cells, {kind}"
 
 

@@ -211,7 +211,10 @@ class TableFit:
         for each in self.met:
             alone = self._expected(each) * np.exp(-each.potentials)
             each.measured = as_measured(each.table, alone, alone / self.closeness)
-        shared = [*((feature,) for feature in range(len(self.pool.sizes))), ()]
+        shared: list[Features] = [
+            *((one,) for one in sorted({one for each in self.met for one in each.table.features})),
+            (),
+        ]
         together = {features: self._together(features) for features in shared}
         for each in self.met:
             if each.table.exact:
@@ -226,8 +229,8 @@ class TableFit:
         sums, precisions = np.zeros(1), np.zeros(1)
         for each in self.met:
             if set(features) <= set(each.table.features):
-                counts, variance = (self._margin(each, line, features) for line in each.measured)
-                sums, precisions = sums + counts.ravel() / variance.ravel(), precisions + 1 / variance.ravel()
+                lines = [self._margin(each, line, features).ravel() for line in each.measured]
+                sums, precisions = sums + lines[0] / lines[1], precisions + 1 / lines[1]
         return sums / precisions
 
     def _led(

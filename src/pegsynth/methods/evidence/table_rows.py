@@ -167,7 +167,7 @@ class _Settling:
         return False
 
     def _targets(self, part: _Part) -> list[dict[int, int]]:
-        """Return what rows may be changed to: another code of a feature, or a cell that is short."""
+        """Return what rows may be changed to: another code of a feature, or a short cell."""
         sizes = self.pool.sizes
         found = [{one: code} for one in part.features for code in range(sizes[one])]
         short = [int(each) for each in np.argsort(part.counts - part.low)[:_TRIED]]

@@ -53,7 +53,7 @@ LEAST_WEIGHT = 0.02
 MOST_SPREAD = 0.6
 """Rows are perturbed by at most this part of their weight. Where drawing rows again would do more,
 because a table has many more rows than the original, the potentials hold all of it."""
-_OF_TABLES, _OF_ONE_WAYS = 2.0, 0.3
+OF_TABLES, OF_ONE_WAYS = 2.0, 0.3
 """c is so many times f over the usual deviation of the noise. An almost empty cell of a table then
 moves by a factor of about 1.6 for one deviation; one-way counts, known best, follow closely."""
 _SWEEPS, _LAST_SWEEPS = 6, 6
@@ -94,7 +94,7 @@ class Measurement:
     noise: Float64
     levels: tuple[int, ...] = ()
     products: Float64 | None = None
-    closeness: float = _OF_TABLES
+    closeness: float = OF_TABLES
 
     def seen(self, sums: Float64) -> Float64:
         """Return what was measured of these sums by cell."""
@@ -199,7 +199,7 @@ def _one_ways(
             keys, members = _cells_of(released, (feature,)), np.bincount(line)
             noise = np.stack([np.bincount(line, each) for each in noise])
             cells, deviation = len(members), deviation * math.sqrt(float(members.mean()))
-        found.append(Measurement(keys, cells, deviation, noise, closeness=_OF_ONE_WAYS))
+        found.append(Measurement(keys, cells, deviation, noise, closeness=OF_ONE_WAYS))
     return found
 
 
@@ -486,7 +486,7 @@ def _potentials(
     potentials = [np.zeros(len(target)) for target in targets]
     sums = weigh_cells(keys[0], weights, measurements[0].cells)
     every = range(len(measurements))
-    one_ways = [place for place in every if measurements[place].closeness == _OF_ONE_WAYS]
+    one_ways = [place for place in every if measurements[place].closeness == OF_ONE_WAYS]
     turns = [*every] * _SWEEPS + one_ways * _LAST_SWEEPS
     for place, following in pairwise([*turns, 0]):
         each, before = measurements[place], potentials[place]
