@@ -28,15 +28,9 @@ from checks.bench.family import CONFIRMING, EPSILONS, TUNING, Kept, Scores, one_
 from checks.bench.peers.scores import logit_error
 from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, load
 from pegsynth.evaluation import tvd1, tvd2, tvd3
-from pegsynth.methods.released import (
-    draw,
-    joint_fit,
-    one_way,
-    pair_pool,
-    pair_residuals,
-    rounds,
-)
-from pegsynth.methods.released.steps import Steps
+from pegsynth.methods.released import _budget, _estimates, _pairs, draw, joint_fit, pair_pool
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._choosing import Round
 
 SCORES = ("tvd1", "tvd2", "tvd3", "cor", "logit")
 WORTH_KEEPING = 1.03
@@ -74,7 +68,7 @@ def _unsmoothed(one_way_shares: Callable[..., object]) -> Callable[..., object]:
 def _without_classes(
     cls: type[pair_pool.PairModel], residuals: object, pool: object, *_: object
 ) -> pair_pool.PairModel:
-    estimates = pair_residuals.PairEstimates.of(residuals, pool.sizes)  # type: ignore[arg-type, attr-defined]
+    estimates = _pairs.PairEstimates.of(residuals, pool.sizes)  # type: ignore[arg-type, attr-defined]
     return cls(tuple(residuals), estimates, None, crowded=False)  # type: ignore[call-overload]
 
 
@@ -88,12 +82,12 @@ VARIANTS: dict[str, Without] = {
     "blocks pulled to independence": Without({"pulled": 0.0}),
     "all pairs at once (R27)": Without({"residuals": False}),
     "all pairs where merging makes them quiet": Without(
-        replaced=[(pair_residuals, "_MERGED_PAIRS_BELOW", 0.0)]
+        replaced=[(_budget, "_MERGED_PAIRS_BELOW", 0.0)]
     ),
     "residuals in the second round (R27)": Without(
-        replaced=[(rounds.Round, "_by_residual", lambda self, _: self.links is not None)]
+        replaced=[(Round, "_by_residual", lambda self, _: self.links is not None)]
     ),
-    "a second round after all pairs": Without(replaced=[(pair_residuals, "_LEAST_PAIRS", 0.97)]),
+    "a second round after all pairs": Without(replaced=[(_budget, "_LEAST_PAIRS", 0.97)]),
     "blocks beside all pairs": Without({"blocks_beside_pairs": 0.0}),
     "latent classes": Without(
         replaced=[(pair_pool.PairModel, "of", classmethod(_without_classes))]
@@ -105,16 +99,12 @@ VARIANTS: dict[str, Without] = {
         replaced=[(joint_fit.JointFit, "_tilted", lambda _self, _features, table: table)]
     ),
     "smoothed one-way counts": Without(
-        replaced=[(draw, "one_way_shares", _unsmoothed(one_way.one_way_shares))]
+        replaced=[(draw, "one_way_shares", _unsmoothed(_estimates.one_way_shares))]
     ),
-    "margins of measured tables": Without(
-        replaced=[(one_way.Margins, "fold", lambda *_: None)]
-    ),
+    "margins of measured tables": Without(replaced=[(_estimates.Margins, "fold", lambda *_: None)]),
     "a third head": Without({"heads": 2}),
     "a second head": Without({"heads": 1}),
-    "care under loud noise": Without(
-        replaced=[(Steps, "under_noise", lambda self, **_: self)]
-    ),
+    "care under loud noise": Without(replaced=[(Steps, "under_noise", lambda self, **_: self)]),
     "no choices where noise drowns them": Without({"drowned_above": float("inf")}),
     "larger blocks in quiet tables": Without(replaced=[(Steps, "in_quiet", lambda self: self)]),
 }

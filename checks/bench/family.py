@@ -41,12 +41,12 @@ from checks.bench.peers.scores import auc, logit_error
 from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, load
 from pegsynth.evaluation import tvd1, tvd2, tvd3
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released.budget_split import margin_weights
-from pegsynth.methods.released.domain import Domain
+from pegsynth.methods.plan_model import margin_weights
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._estimates import on_simplex
+from pegsynth.methods.released._fit import release_blocks
+from pegsynth.methods.released._values import Domain
 from pegsynth.methods.released.draw import take_rows
-from pegsynth.methods.released.fit import release_blocks
-from pegsynth.methods.released.smoothing import on_simplex
-from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy import Budget
 from pegsynth.privacy.conversion import rho_at
 from pegsynth.random import RandomStream

@@ -13,7 +13,7 @@ import pegsynth
 from command import check_refused, done, pegs
 from pegsynth.datasets import panel, panel_schema
 from pegsynth.errors import ModelError, ParameterError, SchemaError
-from pegsynth.methods.released import pooled_release
+from pegsynth.methods.released import _pooled
 from pegsynth.privacy import NoisyCounts, PooledRows, Selection, UnitBound, Unspent
 from pegsynth.schema import Schema
 from pegsynth.schema.panel import FOLDED, POOLED, Panel
@@ -37,7 +37,7 @@ def table():
 def _small_pools():
     """Few rows to draw from: quick, and every one as it should be."""
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(pooled_release, "POOL_ROWS", 1 << 13)
+        patches.setattr(_pooled, "POOL_ROWS", 1 << 13)
         yield
 
 

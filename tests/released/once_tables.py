@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released.domain import Domain
-from pegsynth.methods.released.fit import release_blocks
-from pegsynth.methods.released.steps import Steps
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._fit import release_blocks
+from pegsynth.methods.released._values import Domain
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import pegsynth
 from pegsynth.codec.levels import merged_along
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.methods.released.details import Detail, allowed_pairs, within_parent
-from pegsynth.methods.released.stored_released import loaded_released, stored_released
+from pegsynth.methods.released._details import allowed_pairs, within_parent
+from pegsynth.methods.released._stored import loaded_released, stored_released
+from pegsynth.methods.released._values import Detail
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.recoding import Recoding

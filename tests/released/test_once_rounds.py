@@ -16,31 +16,32 @@ from pegsynth.auditing.paths import WatchedFilter
 from pegsynth.codec.levels import alone
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
-from pegsynth.methods.released import budget_split
-from pegsynth.methods.released.budget_split import (
+from pegsynth.methods.plan_model import margin_error, margin_weights
+from pegsynth.methods.released import _budget
+from pegsynth.methods.released._budget import (
+    FIRST_ROUND,
+    TOTAL_SHARE,
+    Steps,
     choice_error,
-    margin_error,
-    margin_weights,
     split_budget,
 )
-from pegsynth.methods.released.counted import MergedRows
-from pegsynth.methods.released.domain import Domain
-from pegsynth.methods.released.first_round import FirstRound, block_counts, block_shares
-from pegsynth.methods.released.fit import release_blocks
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.one_way import Margins
-from pegsynth.methods.released.pair_residuals import summed_noise
-from pegsynth.methods.released.published import NoisyTable
-from pegsynth.methods.released.rounds import (
+from pegsynth.methods.released._choosing import (
     TRIPLE_DIVISOR,
+    FirstRound,
     Room,
     Round,
+    block_counts,
+    block_shares,
     cheap_to_score,
     rounds_for,
     spread_out,
 )
+from pegsynth.methods.released._estimates import Margins
+from pegsynth.methods.released._fit import release_blocks
+from pegsynth.methods.released._pairs import summed_noise
+from pegsynth.methods.released._values import Domain, MergedRows, NoisyTable
+from pegsynth.methods.released.joint_fit import JointFit
 from pegsynth.methods.released.row_pool import Pool, cell_count
-from pegsynth.methods.released.steps import FIRST_ROUND, TOTAL_SHARE, Steps
 from pegsynth.privacy import Allowance, NoisyCounts, NoisyResiduals, Selection, Unspent
 from pegsynth.random import RandomStream
 
@@ -162,7 +163,7 @@ def test_heads_are_as_many_and_as_small_as_the_steps_say(monkeypatch):
         (Steps(heads=2), 2, 40_000),
         (Steps(), 1, 9),
     ):
-        monkeypatch.setattr("pegsynth.methods.released.first_round.MOST_TABLE_CELLS", cells)
+        monkeypatch.setattr("pegsynth.methods.released._choosing.MOST_TABLE_CELLS", cells)
         chooser, pool, _, _ = first_round(silent(), steps)
         chooser.next([1, 2])
         pool.draw(1, (0,), np.full((2, 3), 1 / 3))
@@ -174,7 +175,7 @@ def test_heads_are_as_many_and_as_small_as_the_steps_say(monkeypatch):
 
 
 def test_wide_tables_look_for_heads_along_the_blocks_there_are(monkeypatch):
-    monkeypatch.setattr("pegsynth.methods.released.first_round.WIDE_TABLE", 2)
+    monkeypatch.setattr("pegsynth.methods.released._choosing.WIDE_TABLE", 2)
     chooser, pool, _, _ = first_round(silent(lambda scores: len(scores) - 2))
     feature, block = chooser.next([1, 2])
     assert (feature, block) == (1, None)
@@ -412,7 +413,7 @@ def test_a_table_that_noise_has_drowned_doubles_the_next(moved, after):
 
 
 def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
-    monkeypatch.setattr("pegsynth.methods.released.rounds._CHEAP_VISITS", 10)
+    monkeypatch.setattr("pegsynth.methods.released._choosing._CHEAP_VISITS", 10)
     chooser, _, _ = second_round(silent())
     chooser.next()
     # All pairs share a feature with (0, 1) but none is without one in a table of three.
@@ -424,7 +425,7 @@ def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
     chooser._forget((0, 1))
     assert (chooser.distances, chooser.renewed) == ({}, 2)
     chooser.distances = {(2, 3): 6}
-    monkeypatch.setattr("pegsynth.methods.released.rounds._CHEAP_VISITS", 10**9)
+    monkeypatch.setattr("pegsynth.methods.released._choosing._CHEAP_VISITS", 10**9)
     chooser._forget((0, 1))
     assert not chooser.distances
 
@@ -481,7 +482,7 @@ def test_the_split_by_hand(monkeypatch):
     error = margin_error(price, 10, (2, 2), weights)
     assert error == pytest.approx(MEAN * 2 * (math.sqrt(2) / 4) / 20)
     steps = Steps()
-    monkeypatch.setattr(budget_split, "WANTED_MARGIN_ERROR", error / 0.3)
+    monkeypatch.setattr(_budget, "WANTED_MARGIN_ERROR", error / 0.3)
     split = split_budget(price, 10, (2, 2), weights, steps)
     assert split.margins == pytest.approx(0.3)
     rest = 1 - TOTAL_SHARE - steps.first_choices - 0.3
@@ -491,7 +492,7 @@ def test_the_split_by_hand(monkeypatch):
     # Errors of Gaussian noise fall with the root of the budget.
     zcdp = Price(Allowance("zcdp", Fraction(8)))
     error = margin_error(zcdp, 10, (2, 2), weights)
-    monkeypatch.setattr(budget_split, "WANTED_MARGIN_ERROR", error / 0.5)
+    monkeypatch.setattr(_budget, "WANTED_MARGIN_ERROR", error / 0.5)
     assert split_budget(zcdp, 10, (2, 2), weights, steps).margins == pytest.approx(0.25)
 
 

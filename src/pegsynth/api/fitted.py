@@ -507,7 +507,7 @@ def published_counts(
         A line for each cell: its categories, the raw count with standard error and interval,
         which are about the noise, and a count that is shrunk towards the model.
     """
-    from pegsynth.methods.released.asked_counts import asked_frame
+    from pegsynth.methods.released._asked_counts import asked_frame
 
     model = _opened(model)
     return asked_frame(model.content, model.schema, model.plan, of, level=level, threads=threads)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.codec.code_table import CodeTable
     from pegsynth.kernels.arrays import Codes, Int64
-    from pegsynth.methods.released.counted import CountedTable
+    from pegsynth.methods.released._values import CountedTable
 
 PAIRS, BLOCKS = "pair counts", "blocks"
 

@@ -23,10 +23,17 @@ from pegsynth.methods.base import Plan, Sampler
 from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.gibbs.order import check_head_count
 from pegsynth.methods.pricing import rows_of_a_unit, unit_bound
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._declared import (
+    CodedValues,
+    ValueTable,
+    measure_analyses,
+    settle_declared,
+)
+from pegsynth.methods.released._details import check_details, domain_of
+from pegsynth.methods.released._fit import release_blocks
+from pegsynth.methods.released._values import Released
 from pegsynth.methods.released.calibration import Added, Calibration
-from pegsynth.methods.released.declared_plan import settle_declared
-from pegsynth.methods.released.details import check_details
-from pegsynth.methods.released.domain import domain_of
 from pegsynth.methods.released.draw import (
     LOT,
     choose_rows,
@@ -35,9 +42,6 @@ from pegsynth.methods.released.draw import (
     released_total,
     take_rows,
 )
-from pegsynth.methods.released.fit import release_blocks
-from pegsynth.methods.released.measuring_sums import CodedValues, ValueTable, measure_analyses
-from pegsynth.methods.released.published import Released
 from pegsynth.methods.released.replicates import (
     MODEL_ROWS,
     Source,
@@ -45,7 +49,6 @@ from pegsynth.methods.released.replicates import (
     own_noise_versions,
 )
 from pegsynth.methods.released.row_replicates import FITTED_ROWS, Replicates
-from pegsynth.methods.released.steps import Steps
 from pegsynth.methods.released.sum_design import STEPS
 from pegsynth.privacy import Allowance, Budget, Event, UnitBound, Unspent
 from pegsynth.progress import Progress, quiet
@@ -56,10 +59,11 @@ if TYPE_CHECKING:
 
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.methods.base import Codes, Rows
-    from pegsynth.methods.released.counted import CountedTable
+    from pegsynth.methods.released._values import CountedTable
     from pegsynth.methods.released.joint_fit import JointFit
     from pegsynth.methods.released.row_pool import Pool
     from pegsynth.schema import Schema
+
 
 MOST_CATEGORIES = 1 << 24
 _PART_ROWS = 1 << 16

@@ -18,28 +18,34 @@ import numpy as np
 
 from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released.budget_split import (
+from pegsynth.methods.plan_model import margin_weights
+from pegsynth.methods.released._budget import (
+    TOTAL_SHARE,
+    PairPlan,
     Split,
+    Steps,
     block_deviation,
-    margin_weights,
+    plan_pairs,
     split_budget,
     steps_under,
 )
-from pegsynth.methods.released.counted import CountedRows, CountedTable, MergedTable
-from pegsynth.methods.released.declared_plan import DeclaredPlan, measured_tables
-from pegsynth.methods.released.dependences import Search, told_details
-from pegsynth.methods.released.details import Merging, details_on_levels
-from pegsynth.methods.released.domain import Domain
+from pegsynth.methods.released._choosing import FirstRound, Round, place_block, rounds_for
+from pegsynth.methods.released._declared import DeclaredPlan, measured_tables
+from pegsynth.methods.released._details import Merging, Search, details_on_levels, told_details
+from pegsynth.methods.released._estimates import Margins, anchored
+from pegsynth.methods.released._pairs import measure_pairs
+from pegsynth.methods.released._values import (
+    CountedRows,
+    CountedTable,
+    Domain,
+    MergedTable,
+    NoisyTable,
+    Released,
+)
 from pegsynth.methods.released.draw import fine_shares, pool_rows, released_total
-from pegsynth.methods.released.first_round import FirstRound, place_block
 from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.one_way import Margins, anchored
 from pegsynth.methods.released.pair_pool import PairModel, links_of
-from pegsynth.methods.released.pair_residuals import PairPlan, measure_pairs, plan_pairs
-from pegsynth.methods.released.published import NoisyTable, Released
-from pegsynth.methods.released.rounds import Round, rounds_for
 from pegsynth.methods.released.row_pool import MOST_POOL, Pool, rows_at_once, whole_numbers
-from pegsynth.methods.released.steps import TOTAL_SHARE, Steps
 from pegsynth.random import RandomStream
 
 Progress = Callable[[str, int, int | None], None]

@@ -20,25 +20,15 @@ from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.base import Sampler
 from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.pricing import unit_bound
-from pegsynth.methods.released.details import Detail, details_of
-from pegsynth.methods.released.domain import Domain, public_lines
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._details import details_of, public_lines
+from pegsynth.methods.released._fit import release_blocks
+from pegsynth.methods.released._release import ReleasedPlan, allowance_of, steps_of
+from pegsynth.methods.released._stored import PREFIX, TRANSITIONS, describe_released, loaded_under
+from pegsynth.methods.released._values import Detail, Domain, Released
 from pegsynth.methods.released.draw import LOT, draw_rows
-from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.next_rows import POOL_ROWS, NextRows
-from pegsynth.methods.released.published import Released
-from pegsynth.methods.released.released_blocks import (
-    ReleasedPlan,
-    allowance_of,
-    steps_of,
-)
 from pegsynth.methods.released.replicates import Source, own_noise_tables
-from pegsynth.methods.released.steps import Steps
-from pegsynth.methods.released.stored_released import (
-    PREFIX,
-    TRANSITIONS,
-    describe_released,
-    loaded_under,
-)
 from pegsynth.privacy import (
     Allowance,
     Event,
@@ -57,6 +47,7 @@ if TYPE_CHECKING:
     from pegsynth.methods.stored_model import StoredModel
     from pegsynth.privacy import Budget
     from pegsynth.schema import Schema
+
 
 FIRST_SHARE = Fraction(1, 4)
 """What the table of first rows gets of the budget; the table of transitions gets the rest."""

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pegsynth.errors import ModelError
 from pegsynth.kernels.arrays import Int64
-from pegsynth.methods.released.dependences import told_details
-from pegsynth.methods.released.details import Detail, details_of, details_on_levels
-from pegsynth.methods.released.measuring_sums import published_designs
-from pegsynth.methods.released.published import MeasuredSums, NoisyTable, Released
-from pegsynth.methods.released.row_scores import SCORED
-from pegsynth.methods.released.terms import Design, design_of
+from pegsynth.methods.released._declared import published_designs
+from pegsynth.methods.released._details import details_of, details_on_levels, told_details
+from pegsynth.methods.released._pairs import PAIR, cell_noise
+from pegsynth.methods.released._terms import SCORED, Design, design_of
+from pegsynth.methods.released._values import Detail, MeasuredSums, NoisyTable, Released
 from pegsynth.methods.stored_model import Arrays, StoredModel
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
-
-from collections.abc import Iterator
-
-from pegsynth.methods.released.pair_residuals import PAIR, cell_noise
 
 PREFIX = "released: "
 TRANSITIONS = "transitions: "
