@@ -44,7 +44,7 @@ from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.plan_model import margin_weights
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._estimates import on_simplex
-from pegsynth.methods.released._fit import release_blocks
+from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._values import Domain
 from pegsynth.methods.released.draw import take_rows
 from pegsynth.privacy import Budget
@@ -195,10 +195,8 @@ def one_release(table: Table, epsilon: float, seed: int | None, steps: Steps) ->
         table.train,
         Domain(tuple(table.levels), (True,) * len(table.levels)),
         budget_filter,
-        stream,
+        Work(stream, threads=2, steps=steps),
         rows=rows,
-        steps=steps,
-        threads=2,
     )
     return take_rows(released, fit, rows, stream)
 

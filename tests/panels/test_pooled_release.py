@@ -71,7 +71,7 @@ def test_a_model_gives_whole_people(table, model, tmp_path):
 
 def test_every_wide_row_obeys_the_rules(model):
     wide = model.schema
-    codes = np.concatenate(list(model._session.draw(2000)[0]))
+    codes = np.concatenate(list(model.session.draw(2000)[0]))
     assert wide.panel.pooled
     assert len(codes) == 2000
     assert not wide.breaks_a_rule(codes).any()
@@ -209,7 +209,7 @@ def test_a_damaged_file_is_refused(model, tmp_path):
     from pegsynth.methods import get
     from pegsynth.methods.stored_model import StoredModel
 
-    method, inner = get("pegs-once"), model._session.model
+    method, inner = get("pegs-once"), model.session.model
     stored = method.store(inner.content)
     kept = {name: array for name, array in stored.arrays.items() if "transitions" not in name}
     with pytest.raises(ModelError):

@@ -21,7 +21,7 @@ from pegsynth.methods.released._details import (
     tell,
     told_details,
 )
-from pegsynth.methods.released._fit import release_blocks
+from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._stored import loaded_released, stored_released
 from pegsynth.methods.released._values import Domain, NoisyTable
 from pegsynth.methods.released.draw import draw_rows, take_rows
@@ -51,9 +51,8 @@ def released_of(epsilon=2.0, delta=1e-9, *, rows=6000, steps=None, apart=(), cod
         coded_rows() if codes is None else codes,
         Domain(SIZES, (False,) * 4, apart=frozenset(apart)),
         budget_filter,
-        stream,
+        Work(stream, steps=steps),
         rows=rows,
-        steps=steps or Steps(),
     )
     return released, fit, budget_filter
 

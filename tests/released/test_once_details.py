@@ -218,7 +218,7 @@ def test_details_that_cannot_be_drawn_are_refused_before_data_is_read(changes, w
 
 def test_a_model_whose_levels_cross_chapters_is_refused(model):
     book = schema()
-    released = model._session.model.content.released
+    released = model.session.model.content.released
     assert loaded_released(stored_released(released), book).details
     crossing = np.zeros(len(CODES), dtype=np.int64)
     stored = stored_released(replace(released, levels=(crossing, *released.levels[1:])))

@@ -37,7 +37,7 @@ from pegsynth.methods.released._choosing import (
     spread_out,
 )
 from pegsynth.methods.released._estimates import Margins
-from pegsynth.methods.released._fit import release_blocks
+from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._pairs import summed_noise
 from pegsynth.methods.released._values import Domain, MergedRows, NoisyTable
 from pegsynth.methods.released.joint_fit import JointFit
@@ -483,7 +483,7 @@ def test_the_split_by_hand(monkeypatch):
     assert error == pytest.approx(MEAN * 2 * (math.sqrt(2) / 4) / 20)
     steps = Steps()
     monkeypatch.setattr(_budget, "WANTED_MARGIN_ERROR", error / 0.3)
-    split = split_budget(price, 10, (2, 2), weights, steps)
+    split = split_budget(price, 10, Domain((2, 2), (False, False)), steps)
     assert split.margins == pytest.approx(0.3)
     rest = 1 - TOTAL_SHARE - steps.first_choices - 0.3
     assert split.first + split.second == pytest.approx(rest)
@@ -493,7 +493,9 @@ def test_the_split_by_hand(monkeypatch):
     zcdp = Price(Allowance("zcdp", Fraction(8)))
     error = margin_error(zcdp, 10, (2, 2), weights)
     monkeypatch.setattr(_budget, "WANTED_MARGIN_ERROR", error / 0.5)
-    assert split_budget(zcdp, 10, (2, 2), weights, steps).margins == pytest.approx(0.25)
+    assert split_budget(zcdp, 10, Domain((2, 2), (False, False)), steps).margins == pytest.approx(
+        0.25
+    )
 
 
 @pytest.mark.parametrize("withheld", [0, 0.2, 0.5, 0.9])
@@ -505,8 +507,8 @@ def test_the_parts_never_add_up_to_more_than_the_whole(total, route, withheld):
     steps = Steps()
     drowned = steps.under_noise(drowned=True)
     for each in (steps, steps.under_noise(), drowned, steps.in_quiet()):
-        weights = margin_weights(COUNTS)
-        split = split_budget(price, total, COUNTS, weights, each, withheld=withheld)
+        domain = Domain(COUNTS, ORDERED)
+        split = split_budget(price, total, domain, each, withheld=withheld)
         choices = split.choice * (len(COUNTS) - 1)
         parts = TOTAL_SHARE + split.margins + choices + split.first + split.second
         assert 1 - 1e-6 < parts + withheld <= 1
@@ -562,9 +564,8 @@ def test_without_noise_the_released_tables_are_those_of_the_table():
         codes,
         Domain(COUNTS, ORDERED),
         budget_filter,
-        stream,
+        Work(stream, steps=Steps(residuals=False)),
         rows=500,
-        steps=Steps(residuals=False),
     )
     assert released.total[0] == 500
     for feature, table in enumerate(released.one_ways):
@@ -589,9 +590,8 @@ def test_public_shares_are_used_and_not_measured():
         codes,
         Domain(COUNTS, ORDERED, public=tuple(known)),
         budget_filter,
-        stream,
+        Work(stream, steps=Steps(residuals=False)),
         rows=100,
-        steps=Steps(residuals=False),
     )
     measured = [s.event.purpose for s in budget_filter.steps].count("marginals")
     assert measured == 4

@@ -15,7 +15,7 @@ from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.methods.released._asked_counts import asked_counts
 from pegsynth.methods.released._budget import Steps, pairs_are_quiet, plan_pairs
 from pegsynth.methods.released._details import Merging
-from pegsynth.methods.released._fit import release_blocks
+from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._pairs import (
     PairEstimates,
     cell_noise,
@@ -172,7 +172,9 @@ def released_of_independent(seed):
     codes = np.repeat(np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.uint8), 25_000, axis=0)
     stream = RandomStream(seed)
     budget_filter = PrivacyFilter(whole_of(1.0, 1e-9), stream)
-    return release_blocks(codes, Domain((2, 2), (False, False)), budget_filter, stream, rows=100)
+    return release_blocks(
+        codes, Domain((2, 2), (False, False)), budget_filter, Work(stream), rows=100
+    )
 
 
 def test_quiet_tables_of_independent_features_have_no_block_and_can_be_read(monkeypatch):
@@ -319,7 +321,7 @@ def test_the_description_names_residuals():
 
 def counts_asked(released, features):
     stream = RandomStream("asked")
-    return asked_counts(released, features, SCHEMA.names, stream, pure=False, steps=STEPS)
+    return asked_counts(released, features, SCHEMA, stream, pure=False)
 
 
 def test_counts_that_residuals_tell_are_the_sum_of_all_parts():

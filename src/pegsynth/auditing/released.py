@@ -25,6 +25,7 @@ from pegsynth.auditing.paths import OFFSETS, Answer, Path, PathCase, Step, Watch
 from pegsynth.methods import get
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._declared import CodedValues, ValueTable
+from pegsynth.methods.released._fit import Work
 from pegsynth.methods.released._pooled import fit_pooled
 from pegsynth.methods.released._release import ReleasedPlan, fit_released
 from pegsynth.methods.released._values import Released
@@ -101,11 +102,13 @@ class ReleasedCase(PathCase):
             codes,
             self.schema,
             self.plan,
-            RandomStream("audit"),
+            Work(
+                RandomStream("audit"),
+                steps=self.steps,
+                sum_steps=SUM_STEPS,
+                filter_of=watch.filter_of,
+            ),
             values=self.values(codes, self.schema),
-            sum_steps=SUM_STEPS,
-            filter_of=watch.filter_of,
-            steps=self.steps,
         )
         # The ledger is published too, with all that its events say.
         published = (*all_of(fit.released), spent.events)
@@ -269,9 +272,7 @@ class PooledCase(PathCase):
             np.array(codes, dtype=np.uint8).reshape(-1, len(wide.features)),
             wide,
             self.plan,
-            RandomStream("audit"),
-            filter_of=watch.filter_of,
-            steps=self.steps,
+            Work(RandomStream("audit"), steps=self.steps, filter_of=watch.filter_of),
         )
         published = (*all_of(fit.first), *all_of(fit.transitions), spent.events)
         steps = tuple(_as_stated(watch.steps, spent.events))

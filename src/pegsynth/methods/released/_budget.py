@@ -235,14 +235,7 @@ def choice_error(price: Price, total: int, features: int, steps: Steps) -> float
 
 
 def split_budget(
-    price: Price,
-    total: int,
-    category_counts: Sequence[int],
-    weights: Float64,
-    steps: Steps,
-    placed: int | None = None,
-    *,
-    withheld: float = 0.0,
+    price: Price, total: int, domain: Domain, steps: Steps, *, withheld: float = 0.0
 ) -> Split:
     """Split the whole by public figures and the noisy number of rows.
 
@@ -250,7 +243,8 @@ def split_budget(
     Features that are not placed by choices, but given their parent, need no choice. What is
     withheld, for tables that are wanted and for sums, is taken off all but the total.
     """
-    wanted = margin_error(price, total, category_counts, weights) / WANTED_MARGIN_ERROR
+    weights = margin_weights(domain.sizes, domain.known)
+    wanted = margin_error(price, total, domain.sizes, weights) / WANTED_MARGIN_ERROR
     needed = wanted if price.allowance.route == "pure" else wanted**2
     # The total is paid for already; the others share what it and the withheld part leave.
     kept = 1 - withheld / (1 - TOTAL_SHARE)
@@ -258,8 +252,7 @@ def split_budget(
     choices = steps.first_choices * kept
     rest = (1 - withheld - TOTAL_SHARE - choices - margins) * (1 - 1e-9)
     first = rest * FIRST_ROUND if steps.rounds else rest
-    count = len(category_counts) if placed is None else placed
-    choice = choices / max(count - 1, 1)
+    choice = choices / max(len(domain.sizes) - len(domain.details) - 1, 1)
     return Split(margins, choice, first, rest - first)
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,13 @@ from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.methods.released._terms import SCORED, Design, Scores, design_of, fitted_scores
-from pegsynth.methods.released._values import MeasuredSums, MergedTable, NoisyTable, Released
+from pegsynth.methods.released._values import (
+    CountedTable,
+    MeasuredSums,
+    MergedTable,
+    NoisyTable,
+    Released,
+)
 from pegsynth.methods.released.draw import released_total
 from pegsynth.methods.released.joint_fit import JointFit
 from pegsynth.methods.released.row_pool import MOST_CELLS, Features
@@ -326,7 +332,7 @@ class ValueTable(Protocol):
 class CodedValues:
     """Codes in memory: they tell the values of features without bins."""
 
-    codes: Any
+    codes: Codes | CountedTable
     schema: Schema
     shapes: Mapping[str, Shape] = field(default_factory=dict)
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,7 @@ from pegsynth.methods.released.row_pool import Features
 from pegsynth.schema.related_columns import ancestors, belongs_to, has_map
 
 if TYPE_CHECKING:
+    from pegsynth.options import MethodOptions
     from pegsynth.schema import Schema
 
 
@@ -113,7 +114,7 @@ def hierarchies(schema: Schema) -> list[Sequence[Int64]]:
     return [ancestors(feature) for feature in schema.features]
 
 
-def domain_of(schema: Schema, options: Any) -> Domain:
+def domain_of(schema: Schema, options: MethodOptions) -> Domain:
     """Return the domain of a table whose rows are counted as they are."""
     apart = set(clamped_codes(schema, options))
     apart |= {schema.index(name) for table in schema.tables_wanted for name in table.features}

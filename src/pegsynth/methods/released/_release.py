@@ -8,17 +8,17 @@ the released tables alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.codec.codec import decode_values
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
+from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.base import Plan, Sampler
 from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.gibbs.order import check_head_count
@@ -31,7 +31,7 @@ from pegsynth.methods.released._declared import (
     settle_declared,
 )
 from pegsynth.methods.released._details import check_details, domain_of
-from pegsynth.methods.released._fit import release_blocks
+from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._values import Released
 from pegsynth.methods.released.calibration import Added, Calibration
 from pegsynth.methods.released.draw import (
@@ -49,9 +49,7 @@ from pegsynth.methods.released.replicates import (
     own_noise_versions,
 )
 from pegsynth.methods.released.row_replicates import FITTED_ROWS, Replicates
-from pegsynth.methods.released.sum_design import STEPS
 from pegsynth.privacy import Allowance, Budget, Event, UnitBound, Unspent
-from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 
 if TYPE_CHECKING:
@@ -59,6 +57,7 @@ if TYPE_CHECKING:
 
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.methods.base import Codes, Rows
+    from pegsynth.methods.registry import PegsOnceOptions
     from pegsynth.methods.released._values import CountedTable
     from pegsynth.methods.released.joint_fit import JointFit
     from pegsynth.methods.released.row_pool import Pool
@@ -114,7 +113,9 @@ class ReleasedFit:
         return self.ready is not None
 
 
-def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
+def settle_released(
+    method: str, schema: Schema, budget: Budget, options: PegsOnceOptions
+) -> ReleasedPlan:
     """Settle a release of blocks: the whole budget is reserved for what fitting will do."""
     if budget.l is not None:
         raise BudgetError(
@@ -161,35 +162,27 @@ def fit_released(
     rows_of: Codes | CountedTable,
     schema: Schema,
     plan: ReleasedPlan,
-    stream: RandomStream,
+    work: Work,
     *,
     values: ValueTable | None = None,
-    sum_steps: int = STEPS,
-    threads: int = 1,
-    progress: Progress = quiet,
-    filter_of: Callable[..., PrivacyFilter] = PrivacyFilter,
-    steps: Steps | None = None,
 ) -> tuple[ReleasedFit, ReleasedPlan]:
     """Spend the budget on a table; return what may be published and what it cost.
 
-    The table is a code matrix, or an object that counts it. The audit passes a privacy filter
-    that records every step, and steps of its own.
-
     Parameters
     ----------
+    rows_of
+        A code matrix, or an object that counts the table.
     values
         Gives sums of values for declared analyses; without it a code matrix gives those of
         features without bins.
-    sum_steps
-        Steps of scaled numbers in these sums; audits take few.
     """
-    rows = plan.options.rows
+    rows, stream = plan.options.rows, work.stream
     declared = settle_declared(schema)
-    budget_filter = filter_of(
+    budget_filter = work.filter_of(
         allowance_of(plan.budget),
         stream,
         rows_per_unit=rows_of_a_unit(schema),
-        threads=threads,
+        threads=work.threads,
         names=schema.names,
         rest=plan.budget.paid is not None,
     )
@@ -197,12 +190,9 @@ def fit_released(
         rows_of,
         domain_of(schema, plan.options),
         budget_filter,
-        stream,
+        replace(work, steps=work.steps or steps_of(plan)),
         rows=min(rows, LOT) if rows else None,
-        steps=steps or steps_of(plan),
         declared=declared,
-        threads=threads,
-        progress=progress,
     )
     if declared.sums:
         source = values or CodedValues(rows_of, schema)
@@ -215,7 +205,7 @@ def fit_released(
             model_rows=partial(
                 _model_rows, released, ready, schema, source.shapes, stream.aside("model rows")
             ),
-            steps=sum_steps,
+            steps=work.sum_steps,
         )
     spent = (*unit_bound(schema), *budget_filter.events)
     return ReleasedFit(released, ready), replace(plan, spent=spent)
@@ -295,9 +285,11 @@ class ReleasedSampler(Sampler):
             How many there are.
         """
         source = self.source()
-        told: dict[str, Any] = {"count": count, "rows": rows, "threads": self._threads}
+        fitted = partial(
+            Replicates.fitted, stream=stream, count=count, rows=rows, threads=self._threads
+        )
         if not source.given:
-            return Replicates.fitted(source, codes, stream, **told)
+            return fitted(source, codes)
         # The tables are about all rows, so rows of all kinds tell what noise does to them.
         size = min(max(round(released_total(source.released)), 1), FITTED_ROWS)
         lots = draw_rows(
@@ -311,7 +303,7 @@ class ReleasedSampler(Sampler):
         drawn = np.concatenate(list(lots))
         matching = np.all([drawn[:, place] == code for place, code in source.given.items()], axis=0)
         part = max(float(matching.mean()), 0.5 / size)
-        found = Replicates.fitted(source, drawn, stream, **told)
+        found = fitted(source, drawn)
         return replace(found, total=found.total * part, moved=found.moved / math.sqrt(part))
 
     def source(self) -> Source:

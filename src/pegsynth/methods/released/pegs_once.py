@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pegsynth.inference.choice import (
     NOISE_OPTION,
@@ -21,10 +21,11 @@ from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.base import Fitted, Fitting, Method, Model, Prediction, Sampler
 from pegsynth.methods.forecast import guarantees
 from pegsynth.methods.ledgers import of_parents, of_release, of_shares
-from pegsynth.methods.plan_model import PublicFigures, expected, figures_of, margin_weights
+from pegsynth.methods.plan_model import PublicFigures, expected, figures_of
 from pegsynth.methods.registry import PegsOnceOptions
 from pegsynth.methods.released._budget import Steps, block_deviation, split_budget
 from pegsynth.methods.released._details import public_lines
+from pegsynth.methods.released._fit import Work
 from pegsynth.methods.released._pooled import (
     PooledFit,
     PooledSampler,
@@ -51,6 +52,7 @@ from pegsynth.methods.released._stored import (
     stored_pooled,
     stored_released,
 )
+from pegsynth.methods.released._values import Domain
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
@@ -76,20 +78,20 @@ class PegsOnce(Method[PegsOnceOptions, ReleasedPlan, ReleasedFit | PooledFit]):
     def settle(self, schema: Schema, budget: Budget, options: PegsOnceOptions) -> ReleasedPlan:
         """Reserve the whole budget for what fitting will do."""
         if is_pooled(schema):
-            check_pooled(schema, budget, options)
+            check_pooled(schema, options)
         return settle_released(self.name, schema, budget, options)
 
     def fit(
         self, plan: ReleasedPlan, work: Fitting
     ) -> Fitted[ReleasedPlan, ReleasedFit | PooledFit]:
         """Release the blocks of a table; nothing else of it stays in the model."""
-        table, schema, stream = work.table, work.schema, work.stream
-        told: dict[str, Any] = {"threads": work.threads, "progress": work.progress}
+        table, schema = work.table, work.schema
+        how = Work(work.stream, work.threads, work.progress)
         fit: ReleasedFit | PooledFit
         if is_pooled(schema):
-            fit, spent = fit_pooled(table.rows(), schema, plan, stream, **told)
+            fit, spent = fit_pooled(table.rows(), schema, plan, how)
         else:
-            fit, spent = fit_released(table.counted(), schema, plan, stream, values=table, **told)
+            fit, spent = fit_released(table.counted(), schema, plan, how, values=table)
         # The file of the model is itself published, so its ledger is complete.
         return Fitted(fit, spent, work.ledger.assume(*of_release(schema, plan)))
 
@@ -185,9 +187,8 @@ class PegsOnce(Method[PegsOnceOptions, ReleasedPlan, ReleasedFit | PooledFit]):
 def block_noise(schema: Schema, plan: ReleasedPlan) -> float:
     """Return the standard deviation of the noise on a block of the first round."""
     table = _measured_table(schema, plan)
-    weights = margin_weights(table.counts, table.public)
-    steps = Steps(heads=plan.heads)
-    split = split_budget(table.price, table.rows_in, table.counts, weights, steps)
+    domain = Domain(tuple(table.counts), (), public=tuple(table.public))
+    split = split_budget(table.price, table.rows_in, domain, Steps(heads=plan.heads))
     return block_deviation(table.price, split, len(table.counts))
 
 
