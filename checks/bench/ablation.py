@@ -79,7 +79,7 @@ VARIANTS: dict[str, Without] = {
     "triples": Without({"triples": False}),
     "exchange of rows": Without({"exchange": 0}),
     "rows meet unmeasured pairs too": Without(replaced=[(joint_fit, "_MOST_AIMS", 0)]),
-    "blocks pulled to independence": Without({"pulled": 0.0}),
+    "blocks pulled to independence": Without({"care": _budget.Care(pulled=0.0)}),
     "all pairs at once (R27)": Without({"residuals": False}),
     "all pairs where merging makes them quiet": Without(
         replaced=[(_budget, "_MERGED_PAIRS_BELOW", 0.0)]

@@ -42,7 +42,7 @@ from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, lo
 from pegsynth.evaluation import tvd1, tvd2, tvd3
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.plan_model import margin_weights
-from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._budget import Care, Steps
 from pegsynth.methods.released._estimates import on_simplex
 from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._values import Domain
@@ -390,7 +390,8 @@ def _steps(text: str) -> Steps:
         each.arg: ast.literal_eval(each.value)
         for each in call.keywords  # type: ignore[attr-defined]
     }
-    return replace(Steps(), **given)
+    care = {name: given.pop(name) for name in list(given) if name in Care.__dataclass_fields__}
+    return replace(Steps(), care=replace(Care(), **care), **given)
 
 
 def _present(names: Sequence[str]) -> list[str]:

@@ -21,6 +21,7 @@ from pegsynth.methods.released import _budget
 from pegsynth.methods.released._budget import (
     FIRST_ROUND,
     TOTAL_SHARE,
+    Care,
     Steps,
     choice_error,
     split_budget,
@@ -188,7 +189,7 @@ def test_shares_of_a_block_are_its_lines():
     margins = true_margins()
     block = NoisyTable((0, 1), table_of((0, 1)), 1.0)
     pool = Pool(SIZES, 100, RandomStream(1))
-    counts = block_counts(block, pool, margins, Steps(pulled=0.0))
+    counts = block_counts(block, pool, margins, Steps(care=Care(pulled=0.0)))
     assert counts == pytest.approx(table_of((0, 1)))
     lines = block_shares(block, counts, margins)
     expected = table_of((0, 1)).reshape(2, 3)
@@ -202,15 +203,17 @@ def test_blocks_under_loud_noise_are_pulled_towards_independence():
     margins, pool = true_margins(), Pool(SIZES, 600, RandomStream(1))
     pool.draw(0, (), margins.shares[0][None, :])
     noisy = table_of((0, 1)) + np.array([90, -80, 70, -60, 50, -40])
-    loud = Steps(pulled=1.0)
+    loud = Steps(care=Care(pulled=1.0))
     found = block_counts(NoisyTable((0, 1), noisy, 80.0), pool, margins, loud)
     independent = np.outer(pool.counts((0,)), margins.shares[1]).ravel()
     assert np.abs(found - independent).sum() < 0.5 * np.abs(noisy - independent).sum()
     drowned = NoisyTable((0, 1), np.full(6, -9000), 80.0)
     assert block_counts(drowned, pool, margins, loud) == pytest.approx(independent)
     block = NoisyTable((0, 1), noisy, 80.0)
-    ends = [block_counts(block, pool, margins, Steps(pulled=part)) for part in (0.0, 1.0)]
-    between = block_counts(block, pool, margins, Steps(pulled=0.25))
+    ends = [
+        block_counts(block, pool, margins, Steps(care=Care(pulled=part))) for part in (0.0, 1.0)
+    ]
+    between = block_counts(block, pool, margins, Steps(care=Care(pulled=0.25)))
     assert between == pytest.approx(0.75 * ends[0] + 0.25 * ends[1])
     assert all(end.sum() == pytest.approx(margins.total) for end in ends)
 
@@ -485,10 +488,10 @@ def test_the_split_by_hand(monkeypatch):
     monkeypatch.setattr(_budget, "WANTED_MARGIN_ERROR", error / 0.3)
     split = split_budget(price, 10, Domain((2, 2), (False, False)), steps)
     assert split.margins == pytest.approx(0.3)
-    rest = 1 - TOTAL_SHARE - steps.first_choices - 0.3
+    rest = 1 - TOTAL_SHARE - steps.care.first_choices - 0.3
     assert split.first + split.second == pytest.approx(rest)
     assert split.first == pytest.approx(rest * FIRST_ROUND)
-    assert split.choice == steps.first_choices
+    assert split.choice == steps.care.first_choices
     # Errors of Gaussian noise fall with the root of the budget.
     zcdp = Price(Allowance("zcdp", Fraction(8)))
     error = margin_error(zcdp, 10, (2, 2), weights)
@@ -527,7 +530,7 @@ def test_what_stands_out_by_the_error_of_a_choice_is_chosen(route):
     features, total, steps = 40, 10_000, Steps()
     price = Price(Allowance(route, Fraction(1, 100)))
     error = choice_error(price, total, features, steps)
-    share = steps.under_noise().first_choices / (features - 1)
+    share = steps.under_noise().care.first_choices / (features - 1)
     pairs = features * (features - 1) // 2
     runs, found = 200, []
     for part in (1.0, 0.1):

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -65,6 +65,27 @@ _ANY_CELLS = 1 << 40
 
 
 @dataclass(frozen=True)
+class Care:
+    """How far blocks and choices are trusted; the louder the noise, the less.
+
+    Parameters
+    ----------
+    pulled
+        Part of a block's estimate that is pulled towards independence of its feature; the
+        rest is a projection, which finds more cells empty than are.
+    block_penalty
+        How many times its expected noise is taken off the score of a block.
+    first_choices, second_choices
+        What choices cost: of the whole budget, and of the share of a table.
+    """
+
+    pulled: float = 0.3
+    block_penalty: float = 1.0
+    first_choices: float = 0.015
+    second_choices: float = 0.1
+
+
+@dataclass(frozen=True)
 class Steps:
     """Steps of a release of blocks.
 
@@ -90,13 +111,8 @@ class Steps:
         which is what replicates need (R28).
     exchange
         Passes that replace output rows so that all tables fit better.
-    pulled
-        Part of a block's estimate that is pulled towards independence of its feature; the
-        rest is a projection, which finds more cells empty than are.
-    block_penalty
-        How many times its expected noise is taken off the score of a block.
-    first_choices, second_choices
-        What choices cost: of the whole budget, and of the share of a table.
+    care
+        How far blocks and choices are trusted.
     least_margins, most_margins
         Between which parts of the budget one-way counts get.
     pairs_below
@@ -117,10 +133,7 @@ class Steps:
     residuals: bool = True
     shrink: bool = True
     exchange: int = 5
-    pulled: float = 0.3
-    block_penalty: float = 1.0
-    first_choices: float = 0.015
-    second_choices: float = 0.1
+    care: Care = field(default_factory=Care)
     least_margins: float = 0.1
     most_margins: float = 0.5
     pairs_below: float = 0.05
@@ -138,7 +151,7 @@ class Steps:
 
     def in_quiet(self) -> Steps:
         """Return the steps for a table that stands far above its noise: larger blocks."""
-        return replace(self, block_penalty=0.5)
+        return replace(self, care=replace(self.care, block_penalty=0.5))
 
     def under_noise(self, *, drowned: bool = False) -> Steps:
         """Return the steps for a table whose noise is loud: choose with care, trust little.
@@ -156,10 +169,7 @@ class Steps:
             self,
             # What one-way counts leave must be enough for both rounds.
             dependences=self.dependences and margins < 1 - 2 * MOST_DEPENDENCES,
-            pulled=1.0,
-            block_penalty=1.5,
-            first_choices=min(0.06, 0.6 * (1 - margins)),
-            second_choices=0.15,
+            care=Care(1.0, 1.5, min(0.06, 0.6 * (1 - margins)), 0.15),
             # Three features at once cannot be heard.
             triples=False,
             most_margins=margins,
@@ -230,7 +240,7 @@ def choice_error(price: Price, total: int, features: int, steps: Steps) -> float
     pairs = features * (features - 1) / 2
     if pairs < 2:
         return 0.0
-    share = steps.under_noise().first_choices / (features - 1)
+    share = steps.under_noise().care.first_choices / (features - 1)
     return price.choice_noise(share) * math.log(pairs) / (2 * total)
 
 
@@ -249,7 +259,7 @@ def split_budget(
     # The total is paid for already; the others share what it and the withheld part leave.
     kept = 1 - withheld / (1 - TOTAL_SHARE)
     margins = min(max(needed, steps.least_margins), steps.most_margins) * kept
-    choices = steps.first_choices * kept
+    choices = steps.care.first_choices * kept
     rest = (1 - withheld - TOTAL_SHARE - choices - margins) * (1 - 1e-9)
     first = rest * FIRST_ROUND if steps.rounds else rest
     choice = choices / max(len(domain.sizes) - len(domain.details) - 1, 1)

@@ -57,7 +57,9 @@ class FirstRound:
         candidates = self._candidates[np.isin(self._candidates[:, 1], left)]
         share = self.left_share / len(left)
         penalty = (
-            MEAN_ABSOLUTE_NORMAL * self.budget_filter.deviation(share) * self.steps.block_penalty
+            MEAN_ABSOLUTE_NORMAL
+            * self.budget_filter.deviation(share)
+            * self.steps.care.block_penalty
         )
         distances, cells = candidates[:, 2:].T
         scores: list[int] = (distances - whole_penalty(penalty * cells)).tolist()
@@ -180,7 +182,8 @@ def block_counts(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) 
         keys = pool.keys(tuple(heads))
         expected = ruled.counts(keys, len(counted), margins.shares[feature]).ravel() * scale
     projected = on_simplex(noisy, block.deviation**2, margins.total)
-    if not steps.pulled or not steps.shrink:
+    part = steps.care.pulled
+    if not part or not steps.shrink:
         return projected
     pulled = shrunken(noisy, expected, block.deviation)
     if not pulled.any():
@@ -188,7 +191,7 @@ def block_counts(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) 
     if not pulled.any():
         return projected  # and rules leave nothing to expect
     pulled = pulled * (margins.total / pulled.sum())
-    mixed: Float64 = (1 - steps.pulled) * projected + steps.pulled * pulled
+    mixed: Float64 = (1 - part) * projected + part * pulled
     return mixed
 
 
@@ -303,7 +306,7 @@ class Round:
             return False
         last = self.measured == self.steps.rounds - 1 or self.left_share < 1.2 * self.share
         share = self.left_share if last else self.share
-        choice = self.steps.second_choices * share
+        choice = self.steps.care.second_choices * share
         self._find_candidates(self.budget_filter.deviation(share - choice))
         tables = list(self.candidates)
         if not tables:
