@@ -23,12 +23,16 @@ from pegsynth.auditing.coded_rows import History, folded_codes, histories
 from pegsynth.auditing.divergence import Table, all_rows, all_tables
 from pegsynth.auditing.paths import OFFSETS, Answer, Path, PathCase, Step, Watch
 from pegsynth.methods import get
-from pegsynth.methods.released._budget import Steps
-from pegsynth.methods.released._declared import CodedValues, ValueTable
-from pegsynth.methods.released._fit import Work
-from pegsynth.methods.released._pooled import fit_pooled
-from pegsynth.methods.released._release import ReleasedPlan, fit_released
-from pegsynth.methods.released._values import Released
+from pegsynth.methods.released import (
+    CodedValues,
+    Released,
+    ReleasedPlan,
+    Steps,
+    ValueTable,
+    Work,
+    fit_pooled,
+    fit_released,
+)
 from pegsynth.privacy import Budget, Event, Ledger, NoisySums, PooledRows, UnitBound, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema

@@ -28,9 +28,7 @@ from pegsynth.methods.gibbs.chains import Machine, Schedule, sample_rows
 from pegsynth.methods.gibbs.order import public_heads
 from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.prior import Prior, uniform_weights
-from pegsynth.methods.released._fit import Work
-from pegsynth.methods.released._release import ReleasedPlan, fit_released
-from pegsynth.methods.released._values import NoisyTable
+from pegsynth.methods.released import NoisyTable, ReleasedPlan, Work, fit_released
 from pegsynth.methods.seed_rows import WeightedPool
 from pegsynth.privacy import BlockDraws, Budget, CappedDraws, Draws, Ledger, PegsDraws
 from pegsynth.random import RandomStream

@@ -30,8 +30,12 @@ from pegsynth.methods.forecast import (
     settle_method,
 )
 from pegsynth.methods.registry import method_options
-from pegsynth.methods.released._asked_counts import check_asked
-from pegsynth.methods.released._declared import declared_costs, labels_of_declared, settle_declared
+from pegsynth.methods.released import (
+    check_asked,
+    declared_costs,
+    labels_of_declared,
+    settle_declared,
+)
 from pegsynth.options import (
     AUTO,
     PAPER_METHOD,
