@@ -7,11 +7,10 @@ from pegsynth.codec.levels import alone
 from pegsynth.methods.released._estimates import (
     SHORTEST_SMOOTHED,
     Margins,
-    common_total,
     one_way_shares,
     with_floor,
 )
-from pegsynth.methods.released._values import NoisyTable
+from pegsynth.methods.released._values import NoisyTable, common_total
 
 
 def table(features, counts, deviation):

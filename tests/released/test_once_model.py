@@ -3,6 +3,7 @@
 import re
 import shutil
 from dataclasses import fields, replace
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -15,8 +16,7 @@ from pegsynth.auditing.paths import Replay, WatchedFilter
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.methods import get
 from pegsynth.methods.ledgers import seeded_ledger
-from pegsynth.methods.released import _release
-from pegsynth.methods.released._release import fit_released
+from pegsynth.methods.released import Work, _release, pegs_once
 from pegsynth.methods.released._stored import loaded_released, stored_released
 from pegsynth.methods.session import Session
 from pegsynth.methods.stored_model import StoredModel
@@ -84,7 +84,7 @@ def watched(monkeypatch):
             filters.append(WatchedFilter(*arguments, answer=answer, **options))
             return filters[-1]
 
-        monkeypatch.setitem(fit_released.__kwdefaults__, "filter_of", filter_of)
+        monkeypatch.setattr(pegs_once, "Work", partial(Work, filter_of=filter_of))
 
     return use, filters
 

@@ -15,8 +15,8 @@ noisy counts themselves has no such bias. Tables are tilted until they hold it (
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -294,31 +294,6 @@ def with_floor(counts: Float64) -> Float64:
     kept = np.maximum(counts, _FLOOR * counts.sum() / len(counts))
     shares: Float64 = kept / kept.sum()
     return shares
-
-
-def common_total(total: tuple[int, float], measured: Iterable[NoisyTable]) -> float:
-    """Estimate the number of rows from every noisy sum there is."""
-    count, deviation = total
-    sums, weights = float(count) / deviation**2, 1.0 / deviation**2
-    for table in measured:
-        precision = 1.0 / (len(table.counts) * table.deviation**2)
-        sums += float(table.counts.sum()) * precision
-        weights += precision
-    return max(sums / weights, 1.0)
-
-
-def anchored(
-    one_ways: tuple[NoisyTable, ...], public: tuple[bool, ...], total: float
-) -> tuple[NoisyTable, ...]:
-    """Scale counts that are public shares to the estimated total, so that they stay shares.
-
-    They were written as shares of the noisy number of rows. A projection on another total
-    would move all categories by the same number of rows, and rare ones by a large part.
-    """
-    return tuple(
-        replace(table, counts=table.counts * (total / table.counts.sum())) if known else table
-        for table, known in zip(one_ways, public, strict=True)
-    )
 
 
 def one_way_shares(table: NoisyTable, total: float, *, smooth: bool) -> Float64:

@@ -32,7 +32,7 @@ from pegsynth.methods.released._budget import (
 from pegsynth.methods.released._choosing import FirstRound, Round, place_block, rounds_for
 from pegsynth.methods.released._declared import DeclaredPlan, measured_tables
 from pegsynth.methods.released._details import Merging, Search, details_on_levels, told_details
-from pegsynth.methods.released._estimates import Margins, anchored
+from pegsynth.methods.released._estimates import Margins
 from pegsynth.methods.released._pairs import measure_pairs
 from pegsynth.methods.released._values import (
     CountedRows,
@@ -41,6 +41,7 @@ from pegsynth.methods.released._values import (
     MergedTable,
     NoisyTable,
     Released,
+    anchored,
 )
 from pegsynth.methods.released.draw import fine_shares, pool_rows, released_total
 from pegsynth.methods.released.joint_fit import JointFit

@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pegsynth.codec.codec import decode_values
 from pegsynth.errors import BudgetError, ParameterError
@@ -45,7 +44,6 @@ from pegsynth.methods.released.draw import (
 from pegsynth.methods.released.replicates import (
     MODEL_ROWS,
     Source,
-    own_noise_tables,
     own_noise_versions,
 )
 from pegsynth.methods.released.row_replicates import FITTED_ROWS, Replicates
@@ -244,35 +242,31 @@ class ReleasedSampler(Sampler):
         self.calibration = None if given else Calibration.of(schema, fit.released)
 
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
-        """Return K datasets, each with noise of its own unless it is to be shared (R28).
-
-        Where it is shared, the pool that fitting left serves the first.
-        """
-        dtype = self._schema.code_dtype
-        if datasets > 1 and not self._plan.options.shared_noise:
-            tables = own_noise_tables(
-                self.source(), rows, stream, count=datasets, threads=self._threads
-            )
-            return [(part.astype(dtype) for part in _in_parts(lots)) for lots in tables]
-        return [
-            (part.astype(dtype) for part in self._table(rows, stream, first=number == 0))
-            for number in range(datasets)
-        ]
+        """Return K datasets, each with noise of its own unless it is to be shared (R28)."""
+        return [table for _, table in self.versions(rows, datasets, stream)]
 
     def versions(
         self, rows: int, datasets: int, stream: RandomStream
     ) -> list[tuple[Released, Rows]]:
-        """Return what `tables` returns, each dataset with the counts that it was drawn from."""
-        dtype = self._schema.code_dtype
+        """Return K datasets, each with the counts that it was drawn from.
+
+        Where noise is shared, the pool that fitting left serves the first.
+        """
         if datasets > 1 and not self._plan.options.shared_noise:
             found = own_noise_versions(
                 self.source(), rows, stream, count=datasets, threads=self._threads
             )
-            return [
-                (released, (part.astype(dtype) for part in _in_parts(lots)))
-                for released, lots in found
-            ]
-        return [(self._fit.released, table) for table in self.tables(rows, datasets, stream)]
+            return [(released, self._in_parts(lots)) for released, lots in found]
+        return [
+            (self._fit.released, self._in_parts(self._table(rows, stream, first=number == 0)))
+            for number in range(datasets)
+        ]
+
+    def _in_parts(self, lots: Iterator[Codes]) -> Rows:
+        """Yield lots in parts, so that decoding holds little at a time."""
+        for lot in lots:
+            for start in range(0, max(len(lot), 1), _PART_ROWS):
+                yield lot[start : start + _PART_ROWS].astype(self._schema.code_dtype)
 
     def replicates(self, codes: Codes, rows: int, count: int, stream: RandomStream) -> Replicates:
         """Return what makes K replicate weights of rows (R28).
@@ -331,15 +325,13 @@ class ReleasedSampler(Sampler):
         )
         return self.calibration.added(frame)
 
-    def _table(
-        self, rows: int, stream: RandomStream, *, first: bool
-    ) -> Iterator[NDArray[np.uint32]]:
+    def _table(self, rows: int, stream: RandomStream, *, first: bool) -> Iterator[Codes]:
         schema, plan, fit = self._schema, self._plan, self._fit
         given = clamped_codes(schema, plan.options)
         ready = None if given else fit.ready
         if first and ready is not None and plan.options.rows == rows <= LOT:
-            return _in_parts(iter([take_rows(fit.released, ready, rows, stream)]))
-        lots = draw_rows(
+            return iter([take_rows(fit.released, ready, rows, stream)])
+        return draw_rows(
             fit.released,
             rows,
             stream,
@@ -348,14 +340,6 @@ class ReleasedSampler(Sampler):
             given=given,
             threads=self._threads,
         )
-        return _in_parts(lots)
-
-
-def _in_parts(lots: Iterator[NDArray[np.uint32]]) -> Iterator[NDArray[np.uint32]]:
-    """Yield lots in parts, so that decoding holds little at a time."""
-    for lot in lots:
-        for start in range(0, max(len(lot), 1), _PART_ROWS):
-            yield lot[start : start + _PART_ROWS]
 
 
 def price_of(plan: ReleasedPlan) -> Price:

@@ -10,8 +10,8 @@ they are; `pegsynth.spark` adds up such counters over a cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Protocol, Self
 
@@ -191,6 +191,31 @@ class Released:
     def sizes(self) -> tuple[int, ...]:
         """Levels of every feature."""
         return tuple(int(line.max()) + 1 for line in self.levels)
+
+
+def common_total(total: tuple[int, float], measured: Iterable[NoisyTable]) -> float:
+    """Estimate the number of rows from every noisy sum there is."""
+    count, deviation = total
+    sums, weights = float(count) / deviation**2, 1.0 / deviation**2
+    for table in measured:
+        precision = 1.0 / (len(table.counts) * table.deviation**2)
+        sums += float(table.counts.sum()) * precision
+        weights += precision
+    return max(sums / weights, 1.0)
+
+
+def anchored(
+    one_ways: tuple[NoisyTable, ...], public: tuple[bool, ...], total: float
+) -> tuple[NoisyTable, ...]:
+    """Scale counts that are public shares to the estimated total, so that they stay shares.
+
+    They were written as shares of the noisy number of rows. A projection on another total
+    would move all categories by the same number of rows, and rare ones by a large part.
+    """
+    return tuple(
+        replace(table, counts=table.counts * (total / table.counts.sum())) if known else table
+        for table, known in zip(one_ways, public, strict=True)
+    )
 
 
 @dataclass(frozen=True)

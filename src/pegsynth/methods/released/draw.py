@@ -16,9 +16,9 @@ from pegsynth.kernels.pool_loops import uniforms
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._choosing import place_block
 from pegsynth.methods.released._details import agreed_shares, tell, told_details
-from pegsynth.methods.released._estimates import Margins, anchored, common_total, one_way_shares
+from pegsynth.methods.released._estimates import Margins, one_way_shares
 from pegsynth.methods.released._pairs import PAIR
-from pegsynth.methods.released._values import Detail, Released
+from pegsynth.methods.released._values import Detail, Released, anchored, common_total
 from pegsynth.methods.released.joint_fit import JointFit
 from pegsynth.methods.released.pair_pool import PairModel
 from pegsynth.methods.released.plain import plain_targets
