@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.kernels.enumerate import Tables, Tried, try_words
+from pegsynth.kernels.enumerate import Tried, try_words
 from pegsynth.kernels.gibbs import WORD
 from pegsynth.mechanisms.noise import Below
 from pegsynth.methods.gibbs.chains import Machine, Schedule
@@ -131,18 +131,7 @@ def enumerate_rows(
     """
     if bits > MOST_BITS:
         raise ParameterError(f"enumeration takes words of {MOST_BITS} bits at most; lower scale")
-    size, entries = 1 << bits, machine.entry_count
-
-    tables = Tables(
-        machine.keys,
-        machine.entries,
-        machine.prior,
-        machine.rules,
-        machine.targets,
-        schedule.sweeps,
-        schedule.chain_rows,
-        schedule.limit,
-    )
+    size, entries, tables = 1 << bits, machine.entry_count, machine.swept(schedule)
 
     def try_all(prefix: list[int]) -> list[Reached]:
         tried = Tried(

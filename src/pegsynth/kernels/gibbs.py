@@ -20,7 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.kernels.compiled import helper, kernel
-from pegsynth.kernels.sampling_arrays import PUBLIC, EntryTables, KeyTables, PriorTables, RuleTables
+from pegsynth.kernels.sampling_arrays import (
+    PUBLIC,
+    EntryTables,
+    KeyTables,
+    PriorTables,
+    RuleTables,
+    SweepTables,
+)
 from pegsynth.kernels.uniform import REJECTED, bounded
 
 ROW, SWEEP, DRAW, WORD = range(4)
@@ -266,14 +273,8 @@ def sweep_chains(
     seeds: Any,
     rows: Any,
     state: Any,
-    keys: KeyTables,
-    entries: EntryTables,
-    prior: PriorTables,
+    tables: SweepTables,
     rules: RuleTables | None,
-    targets: Any,
-    sweeps: int,
-    chain_rows: int,
-    limit: int,
     visits: Any | None,
     epoch: int,
     words: Any,
@@ -285,6 +286,8 @@ def sweep_chains(
     Code that asks for `rules` or `visits` is left out where they are None: the compiler
     knows that from their types. `needed_tables` says when they may be.
     """
+    keys, entries, prior, targets = tables.keys, tables.entries, tables.prior, tables.targets
+    chain_rows, limit = tables.chain_rows, tables.limit
     category_start, tail_codes = keys.category_start, keys.tail_codes
     weight_cumulative = prior.weight_cumulative
     scale = prior.scale
@@ -306,7 +309,7 @@ def sweep_chains(
             else:
                 copy_row(rows[number - 1], group[0])
         tails_of(group, keys, totals)
-        while state[SWEEP] < sweeps:
+        while state[SWEEP] < tables.sweeps:
             for position in range(state[DRAW] // lanes, len(targets)):
                 target = targets[position]
                 first = category_start[target]
@@ -447,14 +450,7 @@ def run_chains(
     seeds: Any,
     rows: Any,
     state: Any,
-    keys: KeyTables,
-    entries: EntryTables,
-    prior: PriorTables,
-    rules: RuleTables,
-    targets: Any,
-    sweeps: int,
-    chain_rows: int,
-    limit: int,
+    tables: SweepTables,
     visits: Any,
     epoch: int,
     words: Any,
@@ -472,10 +468,6 @@ def run_chains(
     state
         Four int64 numbers, zero at the start: first row of the chains that advance
         together, sweep, draws of the sweep that are made, words used.
-    targets
-        Features to draw, in sweep order.
-    limit
-        Visits an entry answers with its counts in one chain; 0 for no limit.
     visits, epoch
         Counters of all entries; chain c counts from epoch + c * limit on, so that no
         counter needs clearing between chains.
@@ -487,25 +479,8 @@ def run_chains(
     bool
         True when all rows are complete, False when more words are needed.
     """
-    needed = needed_tables(entries, prior, rules, targets, limit, visits)
-    return sweep_chains(
-        seeds,
-        rows,
-        state,
-        keys,
-        entries,
-        prior,
-        needed.rules,
-        targets,
-        sweeps,
-        chain_rows,
-        limit,
-        needed.visits,
-        epoch,
-        words,
-        bits,
-        Scratch.of(keys),
-    )
+    needed, scratch = needed_tables(tables, visits), Scratch.of(tables.keys)
+    return sweep_chains(seeds, rows, state, tables, *needed, epoch, words, bits, scratch)
 
 
 class Needed(NamedTuple):
@@ -515,22 +490,16 @@ class Needed(NamedTuple):
     visits: Any | None
 
 
-def needed_tables(
-    entries: EntryTables,
-    prior: PriorTables,
-    rules: RuleTables,
-    targets: Any,
-    limit: int,
-    visits: Any,
-) -> Needed:
+def needed_tables(tables: SweepTables, visits: Any) -> Needed:
     """Return rules and counters, None where `sweep_chains` does without.
 
     It does without rules where none acts on a target, and without counters where every
     target is drawn in the plainest way, by `draw_tabulated`.
     """
+    rules, targets, own = tables.rules, tables.targets, tables.prior.multiplier_start
     ruled = np.any(rules.target_start[targets + 1] > rules.target_start[targets])
-    tabulated = np.all(entries.dense[targets]) and np.all(prior.multiplier_start[targets] < 0)
-    plain = tabulated and limit == 0 and not ruled
+    tabulated = np.all(tables.entries.dense[targets]) and np.all(own[targets] < 0)
+    plain = tabulated and tables.limit == 0 and not ruled
     return Needed(rules if ruled else None, None if plain else visits)
 
 

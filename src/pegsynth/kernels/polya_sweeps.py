@@ -29,7 +29,7 @@ from pegsynth.kernels.gibbs import (
     sum_of,
     tails_of,
 )
-from pegsynth.kernels.sampling_arrays import EntryTables, KeyTables, PriorTables, RuleTables
+from pegsynth.kernels.sampling_arrays import SweepTables
 from pegsynth.kernels.uniform import REJECTED, bounded
 
 
@@ -37,13 +37,7 @@ def run_polya(
     seeds: Any,
     rows: Any,
     state: Any,
-    keys: KeyTables,
-    entries: EntryTables,
-    prior: PriorTables,
-    rules: RuleTables,
-    targets: Any,
-    sweeps: int,
-    limit: int,
+    tables: SweepTables,
     visits: Any,
     drawn: Any,
     words: Any,
@@ -56,23 +50,8 @@ def run_polya(
     visits, drawn
         Visits of every entry so far, and line by line the values drawn at them.
     """
-    return sweep_polya(
-        seeds,
-        rows,
-        state,
-        keys,
-        entries,
-        prior,
-        rules,
-        targets,
-        sweeps,
-        limit,
-        visits,
-        drawn,
-        words,
-        bits,
-        Scratch.of(keys),
-    )
+    scratch = Scratch.of(tables.keys)
+    return sweep_polya(seeds, rows, state, tables, visits, drawn, words, bits, scratch)
 
 
 @kernel
@@ -80,13 +59,7 @@ def sweep_polya(
     seeds: Any,
     rows: Any,
     state: Any,
-    keys: KeyTables,
-    entries: EntryTables,
-    prior: PriorTables,
-    rules: RuleTables,
-    targets: Any,
-    sweeps: int,
-    limit: int,
+    tables: SweepTables,
     visits: Any,
     drawn: Any,
     words: Any,
@@ -94,6 +67,8 @@ def sweep_polya(
     scratch: Scratch,
 ) -> bool:
     """Do what `run_polya` says; `scratch` holds nothing from call to call."""
+    keys, entries, prior, targets = tables.keys, tables.entries, tables.prior, tables.targets
+    limit = tables.limit
     cumulative, weights = entries.dense_cumulative, prior.weight_cumulative
     category_start = keys.category_start
     scale = prior.scale
@@ -105,7 +80,7 @@ def sweep_polya(
         row = rows[number : number + 1]
         if state[SWEEP] == 0 and state[DRAW] == 0:
             copy_row(seeds[0] if number == 0 else rows[number - 1], row[0])
-        while state[SWEEP] < sweeps:
+        while state[SWEEP] < tables.sweeps:
             while state[DRAW] < len(targets):
                 target = targets[state[DRAW]]
                 first = category_start[target]
@@ -117,7 +92,7 @@ def sweep_polya(
                 spent = np.int64(visits[entry])
                 for code in range(categories):
                     forbidden[code] = False
-                active_rules(row[0], rules, target, categories, forbidden)
+                active_rules(row[0], tables.rules, target, categories, forbidden)
 
                 size = 0
                 weight = weights[first + categories - 1]

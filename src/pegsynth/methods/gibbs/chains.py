@@ -31,7 +31,13 @@ from numpy.typing import NDArray
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.gibbs import ROW, run_chains
 from pegsynth.kernels.polya_sweeps import run_polya
-from pegsynth.kernels.sampling_arrays import EntryTables, KeyTables, PriorTables, RuleTables
+from pegsynth.kernels.sampling_arrays import (
+    EntryTables,
+    KeyTables,
+    PriorTables,
+    RuleTables,
+    SweepTables,
+)
 from pegsynth.mechanisms.answers import drawn_from
 from pegsynth.methods.seed_rows import WORD_BITS, Codes, FilePool, SeedPool, WordSource
 from pegsynth.random import RandomStream, Words
@@ -66,6 +72,11 @@ class Machine:
     def entry_count(self) -> int:
         """Number of numbered entries of all blocks."""
         return int(self.entries.entry_base[-1])
+
+    def swept(self, schedule: Schedule) -> SweepTables:
+        """Return what the kernels read to draw rows by a schedule."""
+        parts = self.keys, self.entries, self.prior, self.rules, self.targets
+        return SweepTables(*parts, schedule.sweeps, schedule.chain_rows, schedule.limit)
 
     def drawn(self, stream: RandomStream, rows: int) -> Machine:
         """Return what draws of so many rows read; audits get a machine without counts."""
@@ -210,19 +221,12 @@ def run_chunk(
     rows = np.empty((count, machine.features), dtype=np.uint32)
     state = np.zeros(4, dtype=np.int64)
     epoch = visits.open(chains, schedule.limit)
-    draws = schedule.sweeps * len(machine.targets)
+    draws, tables = schedule.sweeps * len(machine.targets), machine.swept(schedule)
     while not run_chains(
         start,
         rows,
         state,
-        machine.keys,
-        machine.entries,
-        machine.prior,
-        machine.rules,
-        machine.targets,
-        schedule.sweeps,
-        schedule.chain_rows,
-        schedule.limit,
+        tables,
         visits.counts,
         epoch,
         words(min((count - int(state[ROW])) * draws, MOST_WORDS) + _SLACK),
@@ -359,6 +363,7 @@ def sample_polya(
     machine, words = machine.drawn(stream, rows), stream.substream()
     start = pool.draw(1, words.take)
     done, draws = 0, sweeps * len(machine.targets)
+    tables = machine.swept(Schedule(CHUNK_ROWS, sweeps, urns.drawn.shape[1]))
     while done < rows:
         chunk = np.empty((min(CHUNK_ROWS, rows - done), machine.features), dtype=np.uint32)
         state = np.zeros(4, dtype=np.int64)
@@ -366,13 +371,7 @@ def sample_polya(
             start,
             chunk,
             state,
-            machine.keys,
-            machine.entries,
-            machine.prior,
-            machine.rules,
-            machine.targets,
-            sweeps,
-            urns.drawn.shape[1],
+            tables,
             urns.visits,
             urns.drawn,
             words.take((len(chunk) - int(state[ROW])) * draws + _SLACK),
