@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from command import check_refused, done, pegs
-from pegsynth.auditing.divergence import repeated, worst_loss
+from oracle import worst_loss
+from pegsynth.auditing.divergence import repeated
 from pegsynth.auditing.enumeration import enumerate_integers
 from pegsynth.auditing.run import audited_methods
 from pegsynth.auditing.table_methods import (

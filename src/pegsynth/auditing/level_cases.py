@@ -62,7 +62,7 @@ def private_case(*, epsilon: float = 9.0, prior: PriorKind = "uniform") -> Case:
     schema = tiny_schema((2, 2, 2))
     paid: dict[str, Any] = {"prior": prior, "seed_pool": "marginal", "order": "private"}
     plan = settled("pegs", schema, epsilon=epsilon, rows=1, heads=1, tail_bits=0, **paid)
-    return Case(f"private order, {prior} prior", schema, plan, None, most_rows=1)
+    return Case(f"private order, {prior} prior", schema, plan, most_rows=1)
 
 
 def worst_path(case: Case) -> Loss:
@@ -236,7 +236,7 @@ def level_case(
     schema = _ordinal(tiny_schema(tuple(map(len, shares)), rules=rules))
     # The whole budget goes into the draws; only what is drawn from is in levels.
     plan = settled(method, schema, **{"heads": 1, "rows": 1} | draw)
-    return LevelCase(name, schema, replace(plan, prior="levels"), shares, most_rows)
+    return LevelCase(name, schema, replace(plan, prior="levels"), most_rows, shares)
 
 
 def _ordinal(schema: Schema) -> Schema:
@@ -267,4 +267,4 @@ def level_private_case(*, epsilon: float = 9.0) -> LevelCase:
     plan = settled(
         "pegs", schema, epsilon=epsilon, rows=1, prior="levels", seed_pool="marginal", heads=1
     )
-    return LevelCase("paid counts, levels by them", schema, plan, None, most_rows=0)
+    return LevelCase("paid counts, levels by them", schema, plan, most_rows=0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
 from itertools import product
@@ -30,9 +30,8 @@ from pegsynth.methods.baselines.contingency import ContingencyTable
 from pegsynth.methods.baselines.loglinear import blocked_cells, cell_weights, fit_loglinear
 from pegsynth.methods.baselines.marginal import allowed_rows
 from pegsynth.methods.baselines.sequential_draws import ConditionalModel, Probabilities
-from pegsynth.methods.pricing import PricedPlan
 from pegsynth.methods.seed_rows import Codes
-from pegsynth.schema import Rule, Schema
+from pegsynth.schema import Rule
 
 MOST_ROWS = 2
 
@@ -46,21 +45,11 @@ class TableCase(PlannedCase):
 
     Parameters
     ----------
-    name
-        What is special about it.
-    schema, plan
-        The public part of the release.
     fit
         How `pmi` fits its conditional models to a table; any way keeps the claim (R8).
-    most_rows
-        Largest original table that is tried.
     """
 
-    name: str
-    schema: Schema
-    plan: PricedPlan
-    fit: Fit
-    most_rows: int = MOST_ROWS
+    fit: Fit = field(kw_only=True)
 
     def distribution(self, table: Table) -> Distribution:
         """Return the exact probability of every output of all datasets."""
@@ -272,7 +261,7 @@ def table_case(
 ) -> TableCase:
     """Settle a release of small features; `draw` are the budget and the options of the method."""
     schema = tiny_schema(counts, rules=rules, unit=unit)
-    return TableCase(name, schema, settled(method, schema, **draw), fit, most_rows)
+    return TableCase(name, schema, settled(method, schema, **draw), most_rows, fit=fit)
 
 
 def table_cases() -> list[TableCase]:
