@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegsynth.kernels.arrays import Codes, UInt64
 from pegsynth.kernels.compiled import kernel
 from pegsynth.kernels.gibbs import Scratch, needed_tables, sweep_chains
 from pegsynth.kernels.polya_sweeps import sweep_polya
@@ -27,7 +28,7 @@ class Tried(NamedTuple):
 
 
 def try_words(
-    seeds: Any, prefix: Any, bits: np.uint64, tables: SweepTables, tried: Tried, *, urn: bool
+    seeds: Codes, prefix: UInt64, bits: np.uint64, tables: SweepTables, tried: Tried, *, urn: bool
 ) -> None:
     """Run the kernel on prefix + [w] for every word w of `bits` bits.
 
@@ -46,7 +47,12 @@ def try_words(
 
 @kernel
 def _try_urns(
-    seeds: Any, words: Any, bits: np.uint64, tables: SweepTables, tried: Tried, scratch: Scratch
+    seeds: Codes,
+    words: UInt64,
+    bits: np.uint64,
+    tables: SweepTables,
+    tried: Tried,
+    scratch: Scratch,
 ) -> None:
     for word in range(len(tried.done)):
         words[len(words) - 1] = word
@@ -65,12 +71,12 @@ def _try_urns(
 
 @kernel
 def _try_chains(
-    seeds: Any,
-    words: Any,
+    seeds: Codes,
+    words: UInt64,
     bits: np.uint64,
     tables: SweepTables,
     rules: RuleTables | None,
-    visits: Any | None,
+    visits: Codes | None,
     tried: Tried,
     scratch: Scratch,
 ) -> None:

@@ -9,10 +9,9 @@ draws from the full category set telescope.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from pegsynth.kernels.arrays import Codes, Int64, UInt64
 from pegsynth.kernels.compiled import kernel
 from pegsynth.kernels.gibbs import (
     DRAW,
@@ -34,13 +33,13 @@ from pegsynth.kernels.uniform import REJECTED, bounded
 
 
 def run_polya(
-    seeds: Any,
-    rows: Any,
-    state: Any,
+    seeds: Codes,
+    rows: Codes,
+    state: Int64,
     tables: SweepTables,
-    visits: Any,
-    drawn: Any,
-    words: Any,
+    visits: Codes,
+    drawn: Codes,
+    words: UInt64,
     bits: np.uint64,
 ) -> bool:
     """Fill `rows` with one chain that starts at seeds[0]; state and words as in `run_chains`.
@@ -56,13 +55,13 @@ def run_polya(
 
 @kernel
 def sweep_polya(
-    seeds: Any,
-    rows: Any,
-    state: Any,
+    seeds: Codes,
+    rows: Codes,
+    state: Int64,
     tables: SweepTables,
-    visits: Any,
-    drawn: Any,
-    words: Any,
+    visits: Codes,
+    drawn: Codes,
+    words: UInt64,
     bits: np.uint64,
     scratch: Scratch,
 ) -> bool:

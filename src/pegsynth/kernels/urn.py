@@ -8,10 +8,9 @@ any other. The list of earlier draws is the output itself, so nothing else is ke
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from pegsynth.kernels.arrays import Codes, Int64, UInt64
 from pegsynth.kernels.compiled import kernel
 from pegsynth.kernels.gibbs import first_above
 from pegsynth.kernels.uniform import REJECTED, bounded
@@ -22,14 +21,14 @@ DRAWN, WORD = range(2)
 
 @kernel
 def draw_urn(
-    drawn: Any,
-    state: Any,
-    count_cumulative: Any,
-    weight_cumulative: Any,
+    drawn: Codes,
+    state: Int64,
+    count_cumulative: UInt64,
+    weight_cumulative: UInt64,
     scale: np.uint64,
     multiplier: np.uint64,
     add_back: bool,
-    words: Any,
+    words: UInt64,
     bits: np.uint64,
 ) -> bool:
     """Draw from one urn until `drawn` is full.
