@@ -9,8 +9,8 @@ import numpy as np
 from pegsynth.kernels.arrays import Codes, UInt64
 from pegsynth.kernels.compiled import kernel
 from pegsynth.kernels.gibbs import Scratch, needed_tables, sweep_chains
-from pegsynth.kernels.polya_sweeps import sweep_polya
 from pegsynth.kernels.sampling_arrays import RuleTables, SweepTables
+from pegsynth.kernels.urns import sweep_polya
 
 
 class Tried(NamedTuple):

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.gibbs import ROW, run_chains
-from pegsynth.kernels.polya_sweeps import run_polya
 from pegsynth.kernels.sampling_arrays import (
     EntryTables,
     KeyTables,
@@ -39,6 +38,7 @@ from pegsynth.kernels.sampling_arrays import (
     RuleTables,
     SweepTables,
 )
+from pegsynth.kernels.urns import run_polya
 from pegsynth.mechanisms.answers import drawn_from
 from pegsynth.methods.seed_rows import WORD_BITS, Codes, InOrder, SeedPool, WordSource
 from pegsynth.random import RandomStream, Words

@@ -1,10 +1,15 @@
-"""Gibbs sweeps whose draws go back into their entry: Polya visits (R17).
+"""Polya urns in integers: every value drawn goes back with one more of its kind (R17).
 
-One chain over tabulated blocks. An entry that was visited x times answers with its
-counts, its virtual rows and the x values drawn there before, each as one row more; after
-`limit` visits it answers with the public distribution. Where rules forbid the value that
-was drawn, it stays in the urn, counts as a visit, and the entry is asked again: only
-draws from the full category set telescope.
+An urn holds the counts n_j, the virtual rows alpha_j = multiplier * weight_j / scale and
+the values drawn from it so far. One exact integer below scale (N + A + x) says which of
+the three answers: a count, a virtual row, or one of the x earlier draws, each as likely as
+any other. `draw_urn` draws from one urn; the list of earlier draws is the output itself, so
+nothing else is kept.
+
+`run_polya` is one Gibbs chain over tabulated blocks, whose every entry is an urn. After `limit`
+visits an entry answers with the public distribution. Where rules forbid the value that was drawn,
+it stays in the urn, counts as a visit, and the entry is asked again: only draws from the full
+category set telescope.
 """
 
 from __future__ import annotations
@@ -30,6 +35,76 @@ from pegsynth.kernels.gibbs import (
 )
 from pegsynth.kernels.sampling_arrays import SweepTables
 from pegsynth.kernels.uniform import REJECTED, bounded
+
+DRAWN, _USED = range(2)
+"""Meaning of the two numbers in the `state` of one urn."""
+
+
+@kernel
+def draw_urn(
+    drawn: Codes,
+    state: Int64,
+    count_cumulative: UInt64,
+    weight_cumulative: UInt64,
+    scale: np.uint64,
+    multiplier: np.uint64,
+    add_back: bool,
+    words: UInt64,
+    bits: np.uint64,
+) -> bool:
+    """Draw from one urn until `drawn` is full.
+
+    Parameters
+    ----------
+    drawn
+        Codes; the first state[DRAWN] of them are what the urn has given so far.
+    state
+        Two int64 numbers, zero at the start: values drawn, words used by this call.
+    count_cumulative, weight_cumulative
+        Cumulated counts and prior weights of the categories, uint64.
+    scale, multiplier
+        alpha_j = multiplier * weight_j / scale.
+    add_back
+        False leaves the urn as it is: independent draws from the perturbed counts (R1).
+    words, bits
+        Random words and how many random bits each holds.
+
+    Returns
+    -------
+    bool
+        True when all values are drawn, False when more words are needed.
+    """
+    categories = len(count_cumulative)
+    weight = np.uint64(weight_cumulative[categories - 1])
+    held = np.uint64(count_cumulative[categories - 1]) * scale
+    virtual = multiplier * weight
+    # No rows and no virtual rows: the public distribution answers, and nothing is added.
+    empty = held + virtual == np.uint64(0)
+    unit = multiplier
+    if empty:
+        virtual, unit = weight, np.uint64(1)
+    used = np.int64(0)
+    while state[DRAWN] < len(drawn):
+        bound = held + virtual
+        if add_back and not empty:
+            bound += scale * np.uint64(state[DRAWN])
+        value = REJECTED
+        while value == REJECTED and used < len(words):
+            value = bounded(words[used], bound, bits)
+            used += 1
+        if value == REJECTED:
+            state[_USED] = used
+            return False
+        if value < held:
+            code = first_above(count_cumulative, 0, categories, value // scale)
+        elif value < held + virtual:
+            code = first_above(weight_cumulative, 0, categories, (value - held) // unit)
+        else:
+            code = np.int64(drawn[np.int64((value - held - virtual) // scale)])
+        drawn[state[DRAWN]] = code
+        state[DRAWN] += 1
+    state[_USED] = used
+    return True
 
 
 def run_polya(
