@@ -24,12 +24,11 @@ from pegsynth.auditing.enumeration import enumerate_integers, enumerate_words
 from pegsynth.kernels.fitted_draws import LANE, draw_categories
 from pegsynth.kernels.urns import DRAWN, draw_urn
 from pegsynth.mechanisms.noise import Below
-from pegsynth.mechanisms.rule_patterns import rule_tables
 from pegsynth.methods import get
 from pegsynth.methods.baselines.contingency import ContingencyTable
 from pegsynth.methods.baselines.loglinear import blocked_cells, cell_weights, fit_loglinear
 from pegsynth.methods.baselines.marginal import allowed_rows
-from pegsynth.methods.baselines.sequential_draws import ConditionalModel, Probabilities
+from pegsynth.methods.baselines.sequential_draws import ConditionalModel, Probabilities, Sweeps
 from pegsynth.methods.seed_rows import Codes
 from pegsynth.schema import Rule
 
@@ -162,21 +161,15 @@ def imputation_law(each: TableCase, table: Table) -> Law:
 def _swept(each: TableCase, model: ConditionalModel, start: Row) -> dict[Row, Fraction]:
     """Return the law of one row after its sweeps, the values of hidden sweeps left out."""
     plan, counts = each.plan, each.schema.category_counts
+    targets = tuple(range(len(counts)))
+    how = Sweeps(targets, counts, plan.numerator, plan.scale, each.schema.rules)
     law: dict[Row, Fraction] = {start: Fraction(1)}
     for _ in range(plan.options.sweeps):
-        for target in range(len(counts)):
+        for target in targets:
             after: dict[Row, Fraction] = defaultdict(Fraction)
             for row, mass in law.items():
                 fitted = model.probabilities(target, np.array([row], dtype=np.uint32))[0]
-                drawn = category_law(
-                    row,
-                    target,
-                    tuple(fitted.tolist()),
-                    counts,
-                    each.schema.rules,
-                    plan.numerator,
-                    plan.scale,
-                )
+                drawn = category_law(row, target, tuple(fitted.tolist()), how)
                 for value, share in drawn.items():
                     after[(*row[:target], value, *row[target + 1 :])] += mass * share
             law = after
@@ -185,22 +178,16 @@ def _swept(each: TableCase, model: ConditionalModel, start: Row) -> dict[Row, Fr
 
 @cache
 def category_law(
-    row: Row,
-    target: int,
-    fitted: tuple[float, ...],
-    counts: tuple[int, ...],
-    rules: tuple[Rule, ...],
-    numerator: int,
-    scale: int,
+    row: Row, target: int, fitted: tuple[float, ...], how: Sweeps
 ) -> dict[int, Fraction]:
     """Return the law of one draw of the compiled code from fitted probabilities (R8, R18)."""
-    tables, line = rule_tables(rules, counts), np.array([fitted])
-    bits = (scale + len(fitted) * max(numerator, 1)).bit_length()
+    bits = (how.scale + len(fitted) * max(how.numerator, 1)).bit_length()
 
     def run(words: NDArray[np.uint64]) -> tuple[bool, Hashable, Hashable]:
         drawn = np.array([row], dtype=np.uint32)
         state = np.zeros(3, dtype=np.int64)
-        weights = (np.uint64(scale), np.uint64(numerator), tables)
+        weights = (np.uint64(how.scale), np.uint64(how.numerator), how.tables)
+        line = np.array([fitted])
         done = draw_categories(drawn, target, line, state, *weights, words, np.uint64(bits))
         return bool(done), int(state[LANE]), int(drawn[0, target])
 
