@@ -14,7 +14,7 @@ import pytest
 from msgspec import structs
 
 from noise_laws import gaussian, laplace
-from pegsynth.auditing.noise_laws import noise_law, noise_probability, shifted
+from pegsynth.auditing.exact_laws import noise_law, noise_probability, shifted
 from pegsynth.auditing.paths import (
     ORDERS,
     Explorer,

@@ -15,7 +15,7 @@ import pytest
 from command import check_refused, done, pegs
 from oracle import worst_loss
 from pegsynth.auditing.divergence import repeated
-from pegsynth.auditing.enumeration import enumerate_integers
+from pegsynth.auditing.exact_laws import enumerate_integers
 from pegsynth.auditing.run import audited_methods
 from pegsynth.auditing.table_methods import (
     Checksum,

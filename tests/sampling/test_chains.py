@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pegsynth.auditing.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.exact_laws import enumerate_rows, word_bits
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.kernels.gibbs import WORD, Scratch, needed_tables, run_chains, sweep_chains
 from pegsynth.mechanisms import rule_tables

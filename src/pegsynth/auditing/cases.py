@@ -26,7 +26,7 @@ from pegsynth.auditing.divergence import (
     neighbours,
     repeated,
 )
-from pegsynth.auditing.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.exact_laws import enumerate_rows, word_bits
 from pegsynth.mechanisms.marginals import Marginals
 from pegsynth.methods import get
 from pegsynth.methods.gibbs.block_fitting import GibbsFit, hash_spec

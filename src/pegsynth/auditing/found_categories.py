@@ -21,7 +21,7 @@ from itertools import product
 import polars as pl
 
 from pegsynth.auditing.divergence import ROUNDING, Finding, Loss, divergence, exactly
-from pegsynth.auditing.noise_laws import noise_law
+from pegsynth.auditing.exact_laws import noise_law
 from pegsynth.auditing.paths import Answer, Output, WatchedFilter
 from pegsynth.codec.finding_categories import (
     Part,

@@ -34,7 +34,7 @@ from pegsynth.auditing.cases import (
     tiny_schema,
 )
 from pegsynth.auditing.divergence import Loss, Table, all_rows, all_tables
-from pegsynth.auditing.noise_laws import choice_law, noise_probability
+from pegsynth.auditing.exact_laws import choice_law, noise_probability
 from pegsynth.codec.pair_counts import count_pairs
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.marginals import marginals_from_noisy, seed_weights
@@ -48,7 +48,7 @@ from pegsynth.privacy import NoisyCounts, Selection
 
 if TYPE_CHECKING:
     from pegsynth.auditing.divergence import Distribution
-    from pegsynth.auditing.enumeration import Outcome
+    from pegsynth.auditing.exact_laws import Outcome
     from pegsynth.methods.gibbs.chains import Machine, Schedule
     from pegsynth.methods.gibbs.spec import Lines
     from pegsynth.schema import Rule, Schema

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pegsynth.auditing.cases import RULES, PlannedCase, settled, tiny_schema
 from pegsynth.auditing.divergence import Distribution, Row, Table, all_rows, repeated
-from pegsynth.auditing.enumeration import enumerate_integers, enumerate_words
+from pegsynth.auditing.exact_laws import enumerate_integers, enumerate_words
 from pegsynth.kernels.fitted_draws import LANE, draw_categories
 from pegsynth.kernels.urns import DRAWN, draw_urn
 from pegsynth.mechanisms.noise import Below

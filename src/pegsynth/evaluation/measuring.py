@@ -50,8 +50,6 @@ from pegsynth.evaluation.risk.risk_tables import RiskTables, holdout_records, ri
 from pegsynth.evaluation.utility.distances import WEIGHTED, evaluate_codes
 from pegsynth.evaluation.utility.number_records import NO_NUMBERS, Numbers, numbers_found
 from pegsynth.evaluation.utility.panel_records import PANEL_KEYS
-from pegsynth.evaluation.utility.predictive_accuracy import prediction_records
-from pegsynth.evaluation.utility.propensity import propensity_records
 from pegsynth.evaluation.utility.regression_records import (
     Comparison,
     compare,
@@ -59,6 +57,7 @@ from pegsynth.evaluation.utility.regression_records import (
     not_fitted,
     regression_records,
 )
+from pegsynth.evaluation.utility.trained_models import prediction_records, propensity_records
 from pegsynth.inference.combining_rules import effective_rows
 from pegsynth.inference.formula import read_response
 from pegsynth.inference.ledger_support import support_note
