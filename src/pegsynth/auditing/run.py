@@ -17,7 +17,7 @@ from pegsynth.auditing.interference_cases import groups
 from pegsynth.auditing.level_cases import level_cases, level_private_case, private_case, worst_path
 from pegsynth.auditing.numbers import DATES, NUMBERS, date_cases, number_cases
 from pegsynth.auditing.released import pooled_cases, released_cases
-from pegsynth.auditing.statistical import blocks_lower_bound, blocks_trial, lower_bound, trial
+from pegsynth.auditing.statistical import Drawn, blocks_trial, lower_bound, trial
 from pegsynth.auditing.table_methods import table_cases
 from pegsynth.methods import methods
 from pegsynth.options import PriorKind
@@ -100,9 +100,8 @@ def audit_gibbs(name: str, *, full: bool, threads: int) -> Iterator[Finding]:
             # The loss of a path is a log-ratio; nothing is said of its rho.
             claimed = Loss(case.claimed.epsilon, float("inf"))
             yield exactly(name, case.name, claimed, worst_path(case))
-    releases, drawn = FULL_RELEASES if full else RELEASES, trial(name)
-    bound = lower_bound(drawn, releases, threads=threads)
-    yield _statistical(name, releases, drawn.claim, bound)
+    releases = FULL_RELEASES if full else RELEASES
+    yield _statistical(name, trial(name), releases, threads=threads)
 
 
 def audit_table_method(name: str) -> Iterator[Finding]:
@@ -115,10 +114,11 @@ def audit_released(*, full: bool) -> Iterator[Finding]:
     releases, drawn = FULL_BLOCK_RELEASES if full else BLOCK_RELEASES, blocks_trial()
     name = drawn.plan.method
     yield from (case.finding(name) for case in released_cases(full=full))
-    yield _statistical(name, releases, drawn.claim, blocks_lower_bound(drawn, releases))
+    yield _statistical(name, drawn, releases)
 
 
-def _statistical(name: str, releases: int, claim: float, bound: float) -> Finding:
+def _statistical(name: str, drawn: Drawn, releases: int, *, threads: int = 1) -> Finding:
+    claim, bound = drawn.claim, lower_bound(drawn, releases, threads=threads)
     text = f"{releases:,} releases, 99.9 % lower bound"
     return Finding(name, text, "statistical", claim, bound, None, None, bound <= claim)
 
