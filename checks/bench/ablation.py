@@ -24,10 +24,10 @@ from unittest.mock import patch
 
 import numpy as np
 
+from checks.bench.distances import tvd1, tvd2, tvd3
 from checks.bench.family import CONFIRMING, EPSILONS, TUNING, Kept, Scores, one_release
 from checks.bench.peers.scores import logit_error
 from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, load
-from pegsynth.evaluation import tvd1, tvd2, tvd3
 from pegsynth.methods.released import _budget, _estimates, _pairs, draw, joint_fit, pair_pool
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._choosing import Round

@@ -37,9 +37,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from checks.bench.distances import tvd1, tvd2, tvd3
 from checks.bench.peers.scores import auc, logit_error
 from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, load
-from pegsynth.evaluation import tvd1, tvd2, tvd3
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.plan_model import margin_weights
 from pegsynth.methods.released._budget import Care, Steps
