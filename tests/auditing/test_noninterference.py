@@ -142,9 +142,9 @@ def a_loop_bound(monkeypatch):
     """The number of rounds follows exact counts."""
     shipped = _release.release_blocks
 
-    def twin(table, *arguments, steps, **options):
-        rounds = max(exact_rows(table) // 10, 1)
-        return shipped(table, *arguments, steps=replace(steps, rounds=rounds), **options)
+    def twin(table, domain, budget_filter, work, **options):
+        steps = replace(work.steps, rounds=max(exact_rows(table) // 10, 1))
+        return shipped(table, domain, budget_filter, replace(work, steps=steps), **options)
 
     monkeypatch.setattr(_release, "release_blocks", twin)
 
