@@ -1,4 +1,4 @@
-"""What stands for a rounded or suppressed cell, against quadrature and enumeration (R35)."""
+"""What stands for a rounded or suppressed cell, against quadrature and enumeration (R36)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_sharp_expectation_within_bounds_is_left_alone():
 
 @pytest.mark.parametrize("base", [2, 3, 5, 10])
 def test_random_rounding_has_the_variance_that_is_taken(base):
-    # R35: x = q b + r goes up with odds r/b, and r is anything.
+    # R36: x = q b + r goes up with odds r/b, and r is anything.
     total = Fraction(0)
     for rest in range(base):
         up = Fraction(rest, base)

@@ -1,4 +1,4 @@
-"""From tables.toml to rows, weights, a model and a release: the command line and Python (R35)."""
+"""From tables.toml to rows, weights, a model and a release: the command line and Python (R36)."""
 
 from __future__ import annotations
 

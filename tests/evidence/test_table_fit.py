@@ -1,4 +1,4 @@
-"""Rows that meet published tables, against a slow twin that minimises the same sum (R35)."""
+"""Rows that meet published tables, against a slow twin that minimises the same sum (R36)."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def _options(ledger: Ledger) -> list[Parameters]:
 
 
 def from_released_blocks(ledger: Ledger) -> bool:
-    """Whether rows come from counts that were released once (R11) or published before (R35).
+    """Whether rows come from counts that were released once (R11) or published before (R36).
 
     Their tables vary little, so that b is smaller than v, and the noise is in all of them.
     """

@@ -230,7 +230,7 @@ class ProperOptions(MethodOptions):
 
 @dataclass(frozen=True)
 class TablesOptions(MethodOptions):
-    """Which published tables rows are made of, in place of a confidential table (R35)."""
+    """Which published tables rows are made of, in place of a confidential table (R36)."""
 
     from_tables: str | None = option(
         None,

@@ -179,7 +179,7 @@ def booked_run(settled: Settled, run: str) -> AbstractContextManager[Booking]:
 def booked_table(data: Any, schema: Schema, booking: Booking) -> Iterator[TableReader]:
     """Open a table whose entry in the budget book begins with the first row that is read."""
     if data is None:
-        # Rows are made of published tables (R35): there is no microdata to open.
+        # Rows are made of published tables (R36): there is no microdata to open.
         data = _no_rows(schema)
     if opening_reads(data):
         booking.begin()

@@ -1,7 +1,7 @@
 """Events of integer noise: on counts (R10, R11), sums (R26), and residuals of tables (R27).
 
 The event of a question that the original answered about a release (R32), and that of counts that
-somebody else published (R35).
+somebody else published (R36).
 """
 
 from __future__ import annotations
@@ -327,7 +327,7 @@ def _check_levels(event: NoisyCounts | NoisyResiduals) -> None:
 
 
 class PublishedCounts(Recorded, frozen=True, kw_only=True, tag="published-counts"):
-    """A table of counts that was published before, by whomever, and was read (R35).
+    """A table of counts that was published before, by whomever, and was read (R36).
 
     No confidential table is looked at, so nothing is charged and nothing is promised. What those
     who made the table promise of it holds for everything made of it; that is their statement.
@@ -375,7 +375,7 @@ class PublishedCounts(Recorded, frozen=True, kw_only=True, tag="published-counts
             stated = f"; of that table {by} state: {one_line(self.guarantee)}"
         return (
             "rows that are made of published tables have no guarantee of their own, and what those "
-            f"who made the tables promise holds by post-processing (R35){stated}"
+            f"who made the tables promise holds by post-processing (R36){stated}"
         )
 
     def described(self) -> tuple[str, str]:

@@ -81,7 +81,7 @@ def make_folder(
         ``FOLDER.refused-1.privacy.json``, and in the book.
     """
     if data is None:
-        # There is no original to compare with: nothing but published tables was read (R35).
+        # There is no original to compare with: nothing but published tables was read (R36).
         publication = replace(publication, public_only=True)
     suffix = checked_format(publication.table_format)
     check_folder(folder, force=publication.force)

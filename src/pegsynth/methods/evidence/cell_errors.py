@@ -1,4 +1,4 @@
-"""What a published cell says of its count, given what everything else expects of it (R35).
+"""What a published cell says of its count, given what everything else expects of it (R36).
 
 A cell that is rounded or suppressed lies between two numbers, each as likely before anything else
 is known. Together with an expectation of known variance it is a truncated normal distribution,

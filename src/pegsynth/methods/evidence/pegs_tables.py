@@ -1,4 +1,4 @@
-"""`pegs-tables`: rows, weights and intervals from published tables alone (R35).
+"""`pegs-tables`: rows, weights and intervals from published tables alone (R36).
 
 No confidential table is read. A fit is the tables themselves, so a model file holds what was
 published and nothing else; candidate rows are drawn and weighed anew wherever rows are drawn.
@@ -28,8 +28,8 @@ from pegsynth.methods.evidence.table_fit import TableFit, margins_of_tables
 from pegsynth.methods.evidence.table_replicates import replicates_of_fit
 from pegsynth.methods.evidence.table_rows import rows_of_fit
 from pegsynth.methods.registry import PegsTablesOptions
+from pegsynth.methods.released._values import NoisyTable, Released
 from pegsynth.methods.released.draw import LOT
-from pegsynth.methods.released.published import NoisyTable, Released
 from pegsynth.methods.stored_model import StoredModel, StoredPlan
 from pegsynth.privacy import Event
 from pegsynth.privacy.noise_events import PublishedCounts

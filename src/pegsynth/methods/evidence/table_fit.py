@@ -1,4 +1,4 @@
-"""Candidate rows whose weights meet published tables, each cell as far as its error tells (R35).
+"""Candidate rows whose weights meet published tables, each cell as far as its error tells (R36).
 
 The weights w minimise the same sum as those of released blocks (`methods/released/joint_fit.py`):
 how far each table is from what the rows add up to, by the error of its cells, and c KL(w || w0).
@@ -6,7 +6,7 @@ A cell between two bounds has no normal error. It is met as the measurement that
 to, given what all other tables lead to expect (`cell_errors.as_measured`), worked out again at each
 turn. Cells that are zero for certain lose their rows; exact cells are met as they are.
 
-All of it is post-processing of published tables (R35).
+All of it is post-processing of published tables (R36).
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from pegsynth.methods.evidence.cell_errors import (
     expected_cells,
     log_likelihood,
 )
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._estimates import Margins, with_floor
 from pegsynth.methods.released.joint_fit import CLOSENESS, soft_potentials
-from pegsynth.methods.released.one_way import Margins, with_floor
 from pegsynth.methods.released.pair_pool import PairNetwork
 from pegsynth.methods.released.row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
-from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
 from pegsynth.schema.rules import Rule
 from pegsynth.tables.published_tables import PublishedTable

@@ -1,4 +1,4 @@
-"""Replicates of rows that were made of published tables: errors and rows redrawn (R28, R35).
+"""Replicates of rows that were made of published tables: errors and rows redrawn (R28, R36).
 
 Every replicate redraws the error of every cell: a rounded or suppressed count lies anywhere between
 its bounds, an estimate is off by its standard error. Each table is followed as closely as its own
