@@ -106,7 +106,6 @@ VARIANTS: dict[str, Without] = {
     "a second head": Without({"heads": 1}),
     "care under loud noise": Without(replaced=[(Steps, "under_noise", lambda self, **_: self)]),
     "no choices where noise drowns them": Without({"drowned_above": float("inf")}),
-    "larger blocks in quiet tables": Without(replaced=[(Steps, "in_quiet", lambda self: self)]),
 }
 
 

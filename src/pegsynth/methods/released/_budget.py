@@ -35,9 +35,8 @@ TOTAL_SHARE = 0.01
 """What the noisy number of rows costs, as a part of the whole budget."""
 FIRST_ROUND = 0.48
 """What blocks get of the budget that one-way counts leave; the second round has the rest."""
-_LOUD_ABOVE, _QUIET_BELOW = 3.0, 0.5
-"""Noise is loud, or hardly there, where the best one-way counts are so many times the wanted error
-off."""
+_LOUD_ABOVE = 3.0
+"""Noise is loud where the best one-way counts are so many times the wanted error off."""
 WANTED_MARGIN_ERROR = 0.01
 """One-way counts get as much of the budget as brings their error down to this."""
 _MERGED_PAIRS_BELOW = 0.03
@@ -149,10 +148,6 @@ class Steps:
         """Return the steps for a table whose pairs are all measured: nothing else tells margins."""
         return replace(self, least_margins=margins, most_margins=margins)
 
-    def in_quiet(self) -> Steps:
-        """Return the steps for a table that stands far above its noise: larger blocks."""
-        return replace(self, care=replace(self.care, block_penalty=0.5))
-
     def under_noise(self, *, drowned: bool = False) -> Steps:
         """Return the steps for a table whose noise is loud: choose with care, trust little.
 
@@ -218,8 +213,6 @@ def steps_under(
     loud = drowned or error > _LOUD_ABOVE * WANTED_MARGIN_ERROR
     if loud:
         steps = steps.under_noise(drowned=drowned)
-    elif error < _QUIET_BELOW * WANTED_MARGIN_ERROR:
-        steps = steps.in_quiet()
     if all_pairs:
         known = margin_error(price, total, sizes, weights, given_total=True)
         steps = steps.for_pairs(margins_beside_pairs(price, total, sizes, details, known, steps))
