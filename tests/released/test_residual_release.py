@@ -13,16 +13,16 @@ from pegsynth.errors import ModelError, ParameterError
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.methods.released._asked_counts import asked_counts
-from pegsynth.methods.released._budget import Steps, pairs_are_quiet, plan_pairs
-from pegsynth.methods.released._details import Merging
-from pegsynth.methods.released._fit import Work, release_blocks
-from pegsynth.methods.released._pairs import (
-    PairEstimates,
-    cell_noise,
+from pegsynth.methods.released._budget import (
+    Steps,
     pair_weights,
-    projected,
+    pairs_are_quiet,
+    plan_pairs,
     residual_pairs,
 )
+from pegsynth.methods.released._details import Merging
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._pairs import PairEstimates, cell_noise, projected
 from pegsynth.methods.released._stored import describe_released, loaded_released, stored_released
 from pegsynth.methods.released._values import Domain, MergedRows, NoisyTable
 from pegsynth.methods.released.draw import draw_rows, plain_margins, rebuild

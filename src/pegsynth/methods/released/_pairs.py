@@ -10,12 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 
 import numpy as np
 
 from pegsynth.kernels.arrays import Float64
-from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.methods.released._estimates import (
     Margins,
@@ -24,70 +22,16 @@ from pegsynth.methods.released._estimates import (
     ratio_weights,
     shrunken,
 )
-from pegsynth.methods.released._values import Detail, MergedTable, NoisyTable
-from pegsynth.methods.released.row_pool import Features, cell_count
+from pegsynth.methods.released._values import NoisyTable
+from pegsynth.methods.released.row_pool import Features
 
 MEAN_ABSOLUTE_NORMAL = math.sqrt(2 / math.pi)
 PAIR = 2
 
 
-def residual_pairs(
-    sizes: Sequence[int], details: Sequence[Detail] = (), most_cells: int = 1 << 15
-) -> list[Features]:
-    """Return the pairs to measure: not those of a detail and its parent, which are public.
-
-    Pairs of the same levels stand together, because they share their noise.
-    """
-    given = {tuple(sorted((each.feature, each.parent))) for each in details}
-    pairs = [
-        pair
-        for pair in combinations(range(len(sizes)), 2)
-        if pair not in given
-        and min(sizes[pair[0]], sizes[pair[1]]) > 1
-        and cell_count(pair, sizes) <= most_cells
-    ]
-    return sorted(pairs, key=lambda pair: (sorted(sizes[each] for each in pair), pair))
-
-
 def free_cells(levels: Sequence[int]) -> int:
     """Return how many cells of a table are free once its margins are given."""
     return math.prod(count - 1 for count in levels)
-
-
-def saved_by_residuals(pairs: Sequence[Features], sizes: Sequence[int]) -> float:
-    """Return how many times the cells of all pairs are those that margins leave free.
-
-    So much more budget would full tables of these pairs take for the same noise.
-    """
-    levels = [[sizes[each] for each in pair] for pair in pairs]
-    return sum(map(math.prod, levels)) / sum(map(free_cells, levels))
-
-
-def pair_weights(pairs: Sequence[Features], sizes: Sequence[int]) -> Float64:
-    """Return how a budget is split over pairs: such that the sum of errors is least.
-
-    A pair with f free cells, measured with the part r of the budget, is off by about f/sqrt(r)
-    in all; the best parts are in proportion to f^(2/3).
-    """
-    weights = np.array([free_cells([sizes[each] for each in pair]) ** (2 / 3) for pair in pairs])
-    shares: Float64 = weights / weights.sum()
-    return shares
-
-
-def noise_on_pairs(
-    price: Price, share: float, pairs: Sequence[Features], sizes: Sequence[int], total: float
-) -> float:
-    """Return the error of pair tables by the noise of their residuals alone, on average.
-
-    It is a total variation: half of the summed absolute noise, over the number of rows. Public
-    figures and noisy ones that were paid for decide it.
-    """
-    errors = []
-    for pair, weight in zip(pairs, pair_weights(pairs, sizes), strict=True):
-        levels = [sizes[each] for each in pair]
-        deviation = price.residual_deviation(share * float(weight), levels)
-        errors.append(summed_noise(deviation, levels) / (2 * total))
-    return float(np.mean(errors))
 
 
 def summed_noise(deviation: float, levels: Sequence[int]) -> float:
@@ -99,25 +43,6 @@ def cell_noise(deviation: float, levels: Sequence[int]) -> float:
     """Return the deviation of the noise on a cell, in rows, once it is projected (R27)."""
     cells = math.prod(levels)
     return deviation / cells * math.sqrt(free_cells(levels) / cells)
-
-
-def measure_pairs(
-    table: MergedTable,
-    budget_filter: PrivacyFilter,
-    pairs: Sequence[Features],
-    sizes: Sequence[int],
-    share: float,
-) -> list[NoisyTable]:
-    """Measure the residual of every pair with its part of the budget."""
-    table.ask(pairs)
-    found = []
-    for pair, weight in zip(pairs, pair_weights(pairs, sizes), strict=True):
-        levels = [sizes[each] for each in pair]
-        noisy, deviation = budget_filter.measure_residual(
-            table.count(pair), share * float(weight), purpose="pairs", features=pair, levels=levels
-        )
-        found.append(NoisyTable(pair, noisy, deviation))
-    return found
 
 
 def projected(table: NoisyTable, levels: Sequence[int]) -> Float64:

@@ -41,11 +41,7 @@ from pegsynth.methods.released.draw import (
     released_total,
     take_rows,
 )
-from pegsynth.methods.released.replicates import (
-    MODEL_ROWS,
-    Source,
-    own_noise_versions,
-)
+from pegsynth.methods.released.replicates import MODEL_ROWS, Source, own_noise_versions
 from pegsynth.methods.released.row_replicates import FITTED_ROWS, Replicates
 from pegsynth.privacy import Allowance, Budget, Event, UnitBound, Unspent
 from pegsynth.random import RandomStream
