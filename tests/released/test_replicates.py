@@ -13,8 +13,7 @@ from pegsynth.mechanisms.residuals import centred
 from pegsynth.methods.released import row_replicates as weighing
 from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._values import Domain
-from pegsynth.methods.released.draw import draw_rows, fine_shares, plain_margins
-from pegsynth.methods.released.plain import plain_targets
+from pegsynth.methods.released.draw import draw_rows, fine_shares, plain_margins, plain_targets
 from pegsynth.methods.released.replicates import Source, own_noise_tables
 from pegsynth.methods.released.row_replicates import Measurement, Replicates, Signs
 from pegsynth.random import RandomStream

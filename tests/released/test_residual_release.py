@@ -25,9 +25,8 @@ from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._pairs import PairEstimates, cell_noise, projected
 from pegsynth.methods.released._stored import describe_released, loaded_released, stored_released
 from pegsynth.methods.released._values import Domain, MergedRows, NoisyTable
-from pegsynth.methods.released.draw import draw_rows, plain_margins, rebuild
+from pegsynth.methods.released.draw import draw_rows, plain_margins, plain_targets, rebuild
 from pegsynth.methods.released.pair_pool import PairNetwork
-from pegsynth.methods.released.plain import plain_targets
 from pegsynth.methods.released.replicates import Laws, perturbed
 from pegsynth.methods.released.row_pool import Pool
 from pegsynth.methods.released.supported import cell_deviation, missing_pairs, together
