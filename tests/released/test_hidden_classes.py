@@ -12,16 +12,16 @@ from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.methods.released import _pairs
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._estimates import Margins, ratio_weights, shrunken, with_floor
+from pegsynth.methods.released._joint_fit import JointFit
+from pegsynth.methods.released._pair_pool import PairModel, follow
 from pegsynth.methods.released._pairs import (
     PairEstimates,
     classes_to_try,
     fitted_classes,
     free_cells,
 )
+from pegsynth.methods.released._row_pool import Pool, pairs_at_once, rows_at_once
 from pegsynth.methods.released._values import NoisyTable
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.pair_pool import PairModel, follow
-from pegsynth.methods.released.row_pool import Pool, pairs_at_once, rows_at_once
 from pegsynth.random import RandomStream
 
 SIZES = (2, 3, 2, 4)
@@ -232,7 +232,7 @@ def test_a_crowded_pool_is_drawn_by_classes(monkeypatch):
         assert not model.crowded
         assert sum(map(free_cells, combinations(SIZES, 2))) < 0.5 * rows_at_once(6, 1 << 20)
         assert np.array_equal(roomy.pool.columns.shape, (len(SIZES), rows))
-    monkeypatch.setattr("pegsynth.methods.released.pair_pool._MOST_CROWDED", 0.0)
+    monkeypatch.setattr("pegsynth.methods.released._pair_pool._MOST_CROWDED", 0.0)
     model, crowded, joint = crowded_pool()
     assert model.crowded
     for pair in combinations(range(len(SIZES)), 2):

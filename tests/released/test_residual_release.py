@@ -21,15 +21,15 @@ from pegsynth.methods.released._budget import (
     residual_pairs,
 )
 from pegsynth.methods.released._details import Merging
+from pegsynth.methods.released._draw import draw_rows, plain_margins, plain_targets, rebuild
 from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._pair_pool import PairNetwork
 from pegsynth.methods.released._pairs import PairEstimates, cell_noise, projected
+from pegsynth.methods.released._replicates import Laws, perturbed
+from pegsynth.methods.released._row_pool import Pool
 from pegsynth.methods.released._stored import describe_released, loaded_released, stored_released
+from pegsynth.methods.released._supported import cell_deviation, missing_pairs, together
 from pegsynth.methods.released._values import Domain, MergedRows, NoisyTable
-from pegsynth.methods.released.draw import draw_rows, plain_margins, plain_targets, rebuild
-from pegsynth.methods.released.pair_pool import PairNetwork
-from pegsynth.methods.released.replicates import Laws, perturbed
-from pegsynth.methods.released.row_pool import Pool
-from pegsynth.methods.released.supported import cell_deviation, missing_pairs, together
 from pegsynth.methods.stored_model import StoredModel
 from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection
 from pegsynth.random import RandomStream

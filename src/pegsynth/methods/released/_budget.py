@@ -23,8 +23,8 @@ from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.plan_model import margin_error, margin_weights
 from pegsynth.methods.released._details import MOST_DEPENDENCES, Merging
 from pegsynth.methods.released._pairs import cell_noise, free_cells, summed_noise
+from pegsynth.methods.released._row_pool import Features, cell_count, pairs_at_once
 from pegsynth.methods.released._values import Detail, Domain, level_counts
-from pegsynth.methods.released.row_pool import Features, cell_count, pairs_at_once
 
 TOTAL_SHARE = 0.01
 """What the noisy number of rows costs, as a part of the whole budget."""

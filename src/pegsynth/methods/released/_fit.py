@@ -33,7 +33,18 @@ from pegsynth.methods.released._budget import (
 from pegsynth.methods.released._choosing import FirstRound, Round, place_block, rounds_for
 from pegsynth.methods.released._declared import DeclaredPlan, measured_tables
 from pegsynth.methods.released._details import Merging, Search, details_on_levels, told_details
+from pegsynth.methods.released._draw import fine_shares, pool_rows, released_total
 from pegsynth.methods.released._estimates import Margins
+from pegsynth.methods.released._joint_fit import JointFit
+from pegsynth.methods.released._pair_pool import PairModel, links_of
+from pegsynth.methods.released._row_pool import (
+    MOST_POOL,
+    Features,
+    Pool,
+    rows_at_once,
+    whole_numbers,
+)
+from pegsynth.methods.released._sum_design import STEPS
 from pegsynth.methods.released._values import (
     CountedRows,
     CountedTable,
@@ -43,17 +54,6 @@ from pegsynth.methods.released._values import (
     Released,
     anchored,
 )
-from pegsynth.methods.released.draw import fine_shares, pool_rows, released_total
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.pair_pool import PairModel, links_of
-from pegsynth.methods.released.row_pool import (
-    MOST_POOL,
-    Features,
-    Pool,
-    rows_at_once,
-    whole_numbers,
-)
-from pegsynth.methods.released.sum_design import STEPS
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 

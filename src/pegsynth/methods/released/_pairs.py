@@ -29,8 +29,8 @@ from pegsynth.methods.released._estimates import (
     ratio_weights,
     shrunken,
 )
+from pegsynth.methods.released._row_pool import Features
 from pegsynth.methods.released._values import NoisyTable
-from pegsynth.methods.released.row_pool import Features
 
 _LEAST = 1e-9
 _APART = 0.5

@@ -35,11 +35,11 @@ from pegsynth.methods.released._estimates import (
     standard_scores,
     tilted,
 )
+from pegsynth.methods.released._joint_fit import JointFit
+from pegsynth.methods.released._pair_pool import PairModel
 from pegsynth.methods.released._pairs import PAIR, PairEstimates, cell_noise, projected
+from pegsynth.methods.released._row_pool import MOST_POOL, Features, Pool, cell_count, rows_at_once
 from pegsynth.methods.released._values import Detail, NoisyTable, Released, anchored, common_total
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.pair_pool import PairModel
-from pegsynth.methods.released.row_pool import MOST_POOL, Features, Pool, cell_count, rows_at_once
 from pegsynth.random import RandomStream
 from pegsynth.schema.rules import Rule
 
