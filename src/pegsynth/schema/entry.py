@@ -323,7 +323,7 @@ _READERS: Mapping[str, Callable[[Entry, str], Any]] = {
     "gaps": Entry.numbers_or_private,
     **dict.fromkeys(("table", "bins", "edges", "bound"), Entry.raw),
 }
-"""How a key of each form of `FORMS` is read."""
+"""How a key of each form is read."""
 
 
 def file_text(path: str | Path) -> str:

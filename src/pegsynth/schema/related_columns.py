@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
-from numpy.typing import NDArray
 
 from pegsynth.errors import SchemaError
-from pegsynth.kernels.arrays import Codes, Int64
-from pegsynth.schema.dtypes import typed_labels
+from pegsynth.kernels.arrays import Int64
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.rules import Rule
 
@@ -129,24 +126,3 @@ def described_labels(column: Feature, of: Feature) -> list[str | None]:
             )
     listed: list[str | None] = [texts[category] for category in of.categories]
     return listed + [None] * (of.category_count - of.bin_count)
-
-
-class DescriptionDecoder:
-    """Looks up the description of every code of another feature."""
-
-    words = False
-    listed = False
-
-    def __init__(self, column: Feature, of: Feature) -> None:
-        self._name = column.name
-        self._labels = typed_labels(described_labels(column, of), pl.String())
-
-    @property
-    def dtype(self) -> pl.DataType:
-        """Type of the column."""
-        return self._labels.dtype
-
-    def decode(self, codes: Codes, words: NDArray[np.uint64] | None) -> pl.Series:
-        """Return the column; `words` are not used."""
-        positions = pl.Series(codes.astype(np.uint32))
-        return self._labels.gather(positions).alias(self._name)
