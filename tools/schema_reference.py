@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from pegsynth.schema.keys import Key, keys_of
-from pegsynth.schema.reference import PLACES
-from pegsynth.schema.toml import File
+from pegsynth.schema.toml import PLACES, File
 
 OPENING = """# The schema file
 
@@ -109,6 +108,7 @@ FORMS: Mapping[str, Form] = {
     "bound": Form("number, or a date", {"type": ["number", "string"]}),
     "gaps": Form('list of numbers, or "private"', _or_text(_list_of("number"))),
 }
+
 
 def pages() -> dict[str, str]:
     """Return the files by name."""

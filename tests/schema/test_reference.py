@@ -9,8 +9,7 @@ import jsonschema
 import pytest
 
 from pegsynth.errors import SchemaError
-from pegsynth.schema.reference import all_keys, misplaced
-from pegsynth.schema.toml import Table, loads
+from pegsynth.schema.toml import Table, all_keys, loads, misplaced
 
 ROOT = Path(__file__).parents[2]
 JSON_SCHEMA = json.loads((ROOT / "docs" / "schema.schema.json").read_text(encoding="utf-8"))

@@ -19,9 +19,8 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.session import Session
-from pegsynth.options import AUTO, How
+from pegsynth.options import AUTO, WEIGHT, How
 from pegsynth.options._kinds import declared, keywords, python_names, refuse_unknown
-from pegsynth.options.weight_names import WEIGHT
 from pegsynth.pipeline.drawn_tables import check_completes, table_schema
 from pegsynth.pipeline.fitting import fit as fit_table
 from pegsynth.pipeline.request import Able, Request, registered_options

@@ -58,9 +58,9 @@ def compare(
     ] = None,
 ) -> None:
     """Put releases of one table side by side: promises, figures, risk and utility; CONFIDENTIAL."""
-    from pegsynth.cli import comparing
+    from pegsynth.cli import evaluating
 
-    comparing.run(releases, report)
+    evaluating.compare(releases, report)
 
 
 @flags.taking()

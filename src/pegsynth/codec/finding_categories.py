@@ -1,7 +1,7 @@
 """Categories that are found: counts of values, what finding them costs, the search (R29).
 
 `counted_values` takes the rows of a table, batch by batch and as often as asked, and gives the
-values that occur with their counts, in parts: one for every share of the values (`held_rows`).
+values that occur with their counts, in parts: one for every share of the values (`HeldRows`).
 They are exact, confidential, and in bounded memory. `plan_categories` needs no data: noise,
 threshold and delta' are fixed before any is read.
 """
@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import polars as pl
 
-from pegsynth.codec.held_rows import HeldRows
+from pegsynth.codec.code_table import HeldRows
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.privacy.unseen_categories import smallest_threshold

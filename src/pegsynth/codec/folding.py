@@ -6,7 +6,7 @@ first known value counts. Nothing depends on where rows stand in the table or on
 adding or removing a unit adds or removes one wide row.
 
 `folded_reader` reads a long table, or two, as wide rows in bounded memory: when there are too many
-rows to hold at once, the table is read again for every share of the units (`held_rows`).
+rows to hold at once, the table is read again for every share of the units (`HeldRows`).
 `CountedRows` says which rows of a long table count. `joined` makes one table of two, for whoever
 compares whole units: rows with their unit's features.
 """
@@ -22,9 +22,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pegsynth.codec.code_table import HeldRows
 from pegsynth.codec.codec import check_both
 from pegsynth.codec.encoding import ColumnEncoder, moments_of
-from pegsynth.codec.held_rows import HeldRows
 from pegsynth.errors import DataError
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.schema.calendar_units import TEMPORAL

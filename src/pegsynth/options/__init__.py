@@ -26,6 +26,8 @@ from pegsynth.options._methods import (
     MOST_VISITS,
     PAPER_METHOD,
     REPLICATES,
+    ROW,
+    WEIGHT,
     BlockSizeOptions,
     CapOptions,
     GivenOptions,
@@ -42,8 +44,9 @@ from pegsynth.options._methods import (
     ReplicateOptions,
     RowOptions,
     SweepOptions,
+    named_weights,
+    weight_file,
 )
-from pegsynth.options.weight_names import WEIGHT, named_weights
 from pegsynth.runtime import usable_processors
 
 if TYPE_CHECKING:
@@ -353,6 +356,7 @@ __all__ = [
     "MOST_VISITS",
     "PAPER_METHOD",
     "REPLICATES",
+    "ROW",
     "WEIGHT",
     "BlockSizeOptions",
     "BookOptions",
@@ -379,4 +383,5 @@ __all__ = [
     "SourceOptions",
     "SweepOptions",
     "named_weights",
+    "weight_file",
 ]

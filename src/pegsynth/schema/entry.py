@@ -111,7 +111,7 @@ class Entry:
         if isinstance(value, dict):
             for key in value:
                 if key not in known:
-                    from pegsynth.schema.reference import misplaced
+                    from pegsynth.schema.toml import misplaced
 
                     raise SchemaError(
                         f"{where}: the key {shown(key)} is not known; {misplaced(key, kind)}. "
