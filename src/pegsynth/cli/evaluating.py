@@ -119,7 +119,10 @@ def _write(found: Evaluation, ledger: Ledger | None, wishes: EvaluateOptions) ->
 
 def _print(found: Evaluation) -> None:
     """Print the headline figures; those that could not be computed with their reason."""
-    records = [_headline(found, name) for name in found.summary]
+    records = [
+        headline(found.records, name) or Record(name=name, subject="", value=None)
+        for name in found.summary
+    ]
     known = [record for record in records if record.value is not None]
     print(*aligned([_HEADER, *(_line(record) for record in known)]), sep="\n")
     for record in records:
@@ -168,10 +171,6 @@ def _print_verdict(found: Evaluation) -> None:
     if len(found.faults) > MOST_FAULTS:
         print(f"  and {len(found.faults) - MOST_FAULTS} more; --json FILE lists them")
     print(legible(f"risk: {found.verdict['risk']}"))
-
-
-def _headline(found: Evaluation, name: str) -> Record:
-    return headline(found.records, name) or Record(name=name, subject="", value=None)
 
 
 def _line(record: Record) -> tuple[str, ...]:

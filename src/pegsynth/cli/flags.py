@@ -72,11 +72,6 @@ NOISE = ("replicates", "weight_name", "shared_noise")
 COMPLETED = ("complete", "imputations")
 
 
-def _declared() -> dict[str, tuple[Option, Any]]:
-    """Return every option with its default, those of registered methods too."""
-    return method_options() | {n: o for group in GROUPS for n, o in _options(group).items()}
-
-
 def _options(group: type) -> dict[str, tuple[Option, Any]]:
     return {
         each.name: (each.metadata[METADATA], each.default)
@@ -85,7 +80,8 @@ def _options(group: type) -> dict[str, tuple[Option, Any]]:
     }
 
 
-_DECLARED = _declared()
+_DECLARED = method_options() | {n: o for group in GROUPS for n, o in _options(group).items()}
+"""Every option with its default, those of registered methods too."""
 
 
 def of_registered_methods() -> tuple[str, ...]:

@@ -319,7 +319,8 @@ class HeldRows:
     def frame(self) -> pl.DataFrame:
         """Return all rows of the share, put together; there was one."""
         rows = self._reduced(pl.concat(self._parts))
-        while self._may_deal and 2 * self._size(rows) > self._most:
+        deals = self._key is not None and self._share == 0
+        while deals and self.shares < _MOST_SHARES and 2 * self._size(rows) > self._most:
             self.shares *= 2
             rows = self.of_share(rows)
         self._parts, self._held = [rows], self._size(rows)
@@ -332,7 +333,3 @@ class HeldRows:
         if self.shares == 1 or self._key is None:
             return rows
         return rows.filter(pl.col(self._key).hash(seed=0) % self.shares == self._share)
-
-    @property
-    def _may_deal(self) -> bool:
-        return self._key is not None and self._share == 0 and self.shares < _MOST_SHARES

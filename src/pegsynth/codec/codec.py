@@ -377,7 +377,9 @@ def encode_table(
     pieces = reader.pieces(schema.names, hints=encoder.hints, start=start, track=track)
     if reader.frame_kind is None:
         stop, threads = reader.interrupt, spare_processors()
-        read = run_ahead(pieces, size=_cells, most=_CELLS_READ, interrupt=stop)
+        read = run_ahead(
+            pieces, size=lambda p: p.height * p.width, most=_CELLS_READ, interrupt=stop
+        )
         batches = _encoded(read, encoder, threads)
         yield from run_ahead(batches, size=np.size, most=_CELLS_AHEAD, interrupt=stop)
     else:
@@ -389,10 +391,6 @@ def _encoded(pieces: Generator[Piece], encoder: Encoder, threads: int | None) ->
     """Yield the codes of pieces; whatever happens, their stream ends here and now."""
     with closing(pieces):
         yield from _joined(encoder.encode(made(piece), threads=threads) for piece in pieces)
-
-
-def _cells(piece: Piece) -> int:
-    return piece.height * piece.width
 
 
 def _joined(batches: Iterable[Codes]) -> Iterator[Codes]:

@@ -20,12 +20,11 @@ from numpy.typing import NDArray
 
 from pegsynth.codec.encoding import special_number, special_numbers
 from pegsynth.kernels.arrays import Codes, Float64
-from pegsynth.schema.binning import as_float
+from pegsynth.schema.binning import as_float, exact
 from pegsynth.schema.dtypes import polars_dtype, typed_labels
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.missing_codes import UNKNOWN_LABEL, kept_codes
 from pegsynth.schema.number_text import NumberText
-from pegsynth.schema.recoding import exact
 
 if TYPE_CHECKING:
     from pegsynth.codec.bin_shape import Shape

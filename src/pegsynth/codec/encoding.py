@@ -147,7 +147,8 @@ class ColumnEncoder:
         # Rounding values is the same as moving the edges between bins (R31).
         self._inner_edges = self._recoding.inner_edges(feature.edges)
         self._numbers = special_numbers(feature, self._written)
-        self._truth = feature.dtype == "bool" or _truth_values(feature)
+        spelt_low = {*map(str.lower, feature.categories)}
+        self._truth = feature.dtype == "bool" or (bool(spelt_low) and spelt_low <= {*TRUTH})
         self._spellings: dict[bool, dict[str, int]] = {}
         self._table = pl.Enum(list(self._exact))
         self._codes = np.fromiter(self._exact.values(), dtype=np.int32, count=len(self._exact))
@@ -188,7 +189,8 @@ class ColumnEncoder:
             return None
         missing = self.feature.missing_code
         if self._numeric and any(
-            _spells_nan(text) and code != missing for text, code in self._exact.items()
+            text.strip().lstrip("+-").lower() == "nan" and code != missing
+            for text, code in self._exact.items()
         ):
             # The text has a meaning of its own, which a float that is no number has lost.
             return None
@@ -442,11 +444,6 @@ def _exact_codes(feature: Feature) -> dict[str, int]:
     return codes
 
 
-def _truth_values(feature: Feature) -> bool:
-    """Whether the categories are true and false, however they are spelt."""
-    return bool(feature.categories) and {*map(str.lower, feature.categories)} <= {*TRUTH}
-
-
 def special_numbers(feature: Feature, written: NumberText | DateText) -> dict[float, int]:
     """Return numbers that mean "missing" or "not applicable", and the codes that they have."""
     numbers: dict[float, int] = {}
@@ -457,10 +454,6 @@ def special_numbers(feature: Feature, written: NumberText | DateText) -> dict[fl
         if number is not None and code is not None:
             numbers.setdefault(number, code)
     return numbers
-
-
-def _spells_nan(text: str) -> bool:
-    return text.strip().lstrip("+-").lower() == "nan"
 
 
 def special_number(text: str, written: NumberText | DateText) -> float | None:

@@ -60,7 +60,7 @@ def counted_values(
     while share < max(shares.values()):
         held = {
             feature: HeldRows(
-                _added,
+                lambda counted: counted.group_by(_VALUE).agg(pl.col(_COUNT).sum()),
                 most,
                 key=_VALUE,
                 share=share,
@@ -88,10 +88,6 @@ def _counted(values: pl.Series, feature: Feature) -> pl.DataFrame:
     text = candidates(values, feature).rename(_VALUE)
     counted = text.drop_nulls().value_counts(name=_COUNT)
     return counted.with_columns(pl.col(_COUNT).cast(pl.Int64))
-
-
-def _added(counted: pl.DataFrame) -> pl.DataFrame:
-    return counted.group_by(_VALUE).agg(pl.col(_COUNT).sum())
 
 
 DELTA_SHARE = Fraction(1, 10)

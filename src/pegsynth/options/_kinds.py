@@ -196,10 +196,6 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:60]}.."
 
 
-def _whole(each: Option, flag: str, value: object) -> int:
-    return check_whole(flag.removeprefix("--"), value, least=each.least)
-
-
 def _number(each: Option, flag: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise BudgetError(f"{flag} must be a number; it was {_shown(value)}")
@@ -231,10 +227,6 @@ def _path(each: Option, flag: str, value: object) -> str | Path:
     if not str(value):
         raise ParameterError(f"{flag} is empty; leave it out or fill it in")
     return value
-
-
-def _file(each: Option, flag: str, value: object) -> Path:
-    return Path(_path(each, flag, value))
 
 
 def _values(each: Option, flag: str, value: object) -> tuple[tuple[str, str], ...]:
@@ -318,10 +310,6 @@ def _steps(each: Option, flag: str, value: object) -> tuple[tuple[str, Any], ...
     return tuple(found)
 
 
-def _texts(each: Option, flag: str, value: object) -> tuple[str, ...]:
-    return tuple(_text(each, flag, text) for text in _several(flag, value))
-
-
 def _tables(each: Option, flag: str, value: object) -> tuple[tuple[str, ...], ...]:
     """Return lists of names, each a sequence or one text with commas."""
     found = []
@@ -331,27 +319,23 @@ def _tables(each: Option, flag: str, value: object) -> tuple[tuple[str, ...], ..
     return tuple(found)
 
 
-def _as_it_is(each: Option, flag: str, value: Any) -> Any:
-    """Return rows or a document; what reads them refuses what it cannot read."""
-    return value
-
-
 _KINDS: Mapping[Kind, tuple[Any, Callable[[Option, str, Any], object]]] = {
-    "whole": (int, _whole),
+    "whole": (int, lambda o, flag, v: check_whole(flag.removeprefix("--"), v, least=o.least)),
     "number": (float, _number),
     "flag": (bool, _yes_or_no),
     "choice": (str, _choice),
     "text": (str, _text),
     "path": (str, _path),
-    "file": (Path, _file),
+    "file": (Path, lambda *stated: Path(_path(*stated))),
     "values": (list[str], _values),
     "names": (str, _names),
     "shares": (list[str], _shares),
     "steps": (list[str], _steps),
-    "texts": (list[str], _texts),
+    "texts": (list[str], lambda o, flag, v: tuple(_text(o, flag, t) for t in _several(flag, v))),
     "tables": (list[str], _tables),
-    "rows": (str, _as_it_is),
-    "document": (Path, _as_it_is),
+    # What reads rows or a document refuses what it cannot read.
+    "rows": (str, lambda _, __, value: value),
+    "document": (Path, lambda _, __, value: value),
 }
 """What is typed on the command line, and how a value becomes plain or is refused."""
 

@@ -321,7 +321,7 @@ class DateGuess:
         elif values.dtype != pl.String:
             self._left = ()
         else:
-            self._left = tuple(each for each in self._left if _fits(each, values))
+            self._left = tuple(each for each in self._left if _text(each).all_fit(values))
 
     def _look_for_offsets(self, values: pl.Series) -> None:
         """Note offsets from UTC; one that all texts may share becomes a part of the format."""
@@ -338,10 +338,6 @@ def guess_of_type(dtype: pl.DataType) -> Guess | None:
     kinds = {"Date": "date", "Datetime": "datetime", "Time": "time", "Duration": "duration"}
     kind = kinds.get(type(dtype).__name__)
     return None if kind is None else Guess(kind)
-
-
-def _fits(guess: Guess, values: pl.Series) -> bool:
-    return _text(guess).all_fit(values)
 
 
 @cache

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import SchemaError
-from pegsynth.schema.binning import MOST_PRIVATE_BINS
+from pegsynth.schema.binning import MOST_PRIVATE_BINS, exact
 from pegsynth.schema.calendar_units import (
     CALENDAR,
     STEPS,
@@ -27,7 +27,6 @@ from pegsynth.schema.calendar_units import (
 )
 from pegsynth.schema.keys import PRIVATE, Key, keys_of
 from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
-from pegsynth.schema.recoding import exact
 
 if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature
@@ -55,7 +54,8 @@ def settle(feature: Feature) -> None:
     _take_lists(feature)
     _refuse(feature, _of_any)
     if feature.dropped:
-        _forget(feature)
+        # Nothing of an identifier is kept: what a schema says of it may be somebody's name.
+        _set(feature, **{f.name: f.default for f in fields(feature) if f.name not in _KEPT})
         return
     if feature.label_of is not None:
         _refuse(feature, _of_descriptions)
@@ -87,11 +87,6 @@ def _refuse(feature: Feature, *checks: Callable[[Feature], Problems]) -> None:
     for check in checks:
         for what in check(feature):
             raise _error(feature, what)
-
-
-def _forget(feature: Feature) -> None:
-    """Keep nothing of an identifier: what a schema says of it may be somebody's name."""
-    _set(feature, **{f.name: f.default for f in fields(feature) if f.name not in _KEPT})
 
 
 # What is taken in another form than it was written in.

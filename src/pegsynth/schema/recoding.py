@@ -18,6 +18,7 @@ import numpy as np
 
 from pegsynth.errors import SchemaError
 from pegsynth.kernels.arrays import Float64
+from pegsynth.schema.binning import exact
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.keys import documented, optional
 
@@ -221,7 +222,8 @@ class Recoding:
         if self.round is None:
             return inner
         step = exact(self.round)
-        return np.array([_least_float(_shifted(edge, step)) for edge in inner.tolist()])
+        half_below = (math.ceil(exact(edge) / step) - Fraction(1, 2) for edge in inner.tolist())
+        return np.array([_least_float(steps * step) for steps in half_below])
 
     def said(self) -> str:
         """Return the rules in words."""
@@ -300,18 +302,9 @@ def refuse_by_data(raw: Mapping[str, object]) -> None:
     check_paid(raw.get("rare"))
 
 
-def exact(value: float) -> Fraction:
-    """Return the number that a text of it spells, so that steps of 0.1 are tenths."""
-    return Fraction(repr(value))
-
-
 def nearest_multiple(value: Fraction, step: Fraction) -> Fraction:
     """Return the nearest multiple, the upper of two as near."""
     return math.floor(value / step + Fraction(1, 2)) * step
-
-
-def _shifted(edge: float, step: Fraction) -> Fraction:
-    return (math.ceil(exact(edge) / step) - Fraction(1, 2)) * step
 
 
 def _least_float(value: Fraction) -> float:

@@ -312,17 +312,13 @@ def order_rules(
         for code, (least, most) in enumerate(highs):
             above = [place for place, span in enumerate(lows) if span[0] > most]
             if any(span[0] <= most and span[1] > least for span in lows):
-                raise _undecided(entry, low, high)
+                raise entry.error(
+                    f"bins of {low.name!r} and {high.name!r} overlap, so categories do not tell "
+                    f'their order; for dates write after = "{low.name}" under {high.name!r} instead'
+                )
             if above:
                 forbidden = {positions[first]: above, positions[second]: [code]}
                 yield Rule.of(forbidden, entry.text("label"))
-
-
-def _undecided(entry: Entry, low: Feature, high: Feature) -> Exception:
-    return entry.error(
-        f"bins of {low.name!r} and {high.name!r} overlap, so categories do not tell their order; "
-        f'for dates write after = "{low.name}" under {high.name!r} instead'
-    )
 
 
 def _spans(entry: Entry, feature: Feature) -> list[tuple[float, float]]:

@@ -81,7 +81,11 @@ class Schema:
 
     def __post_init__(self) -> None:
         self._take_panel()
-        object.__setattr__(self, "columns", tuple(map(self._without_units, self.columns)))
+        columns = (
+            replace(each, role="identifier") if each.name == self.unit else each
+            for each in self.columns
+        )
+        object.__setattr__(self, "columns", tuple(columns))
         if any(isinstance(rule, NamedRule) for rule in self.rules):
             object.__setattr__(self, "rules", resolved(self.rules, self.features))
         names = [column.name for column in self.columns]
@@ -137,9 +141,6 @@ class Schema:
         # Structural rules follow from features, which may be others than before.
         own = tuple(rule for rule in self.rules if not getattr(rule, "structural", False))
         object.__setattr__(self, "rules", own)
-
-    def _without_units(self, column: Feature) -> Feature:
-        return replace(column, role="identifier") if column.name == self.unit else column
 
     def _check_rule(self, name: str, rule: Rule) -> None:
         counts = category_counts(self.features)

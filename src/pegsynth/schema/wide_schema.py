@@ -65,14 +65,20 @@ def long_schema(schema: Schema) -> Schema:
     narrow = replace(panel, wide=False, transitions="")
     if narrow.pooled != panel.pooled:
         narrow = replace(narrow, transitions=panel.transitions)
-    names = {panel.at(name, 1): name for name in panel.changing(_described(schema))}
+    described = [column.name for column in schema.columns if not column.dropped]
+    names = {panel.at(name, 1): name for name in panel.changing(described)}
     later = {
         panel.at(name, position) for name in names.values() for position in panel.positions[1:]
     }
-    columns = tuple(
-        _present(_renamed(column, lambda name: names.get(name, name)))
+    renamed = [
+        _renamed(column, lambda name: names.get(name, name))
         for column in schema.columns
         if column.name not in later and column.name != panel.count
+    ]
+    # In a long table no row is absent.
+    columns = tuple(
+        replace(each, not_applicable=()) if ABSENT in each.not_applicable else each
+        for each in renamed
     )
     known = {column.name for column in columns if column.modelled}
     rules: Any = tuple(_first_rules(schema, names, known))
@@ -117,10 +123,6 @@ def _first_rules(schema: Schema, names: dict[str, str], known: set[str]) -> Iter
         if labels and {names.get(name, name) for name in labels} <= known:
             values = tuple((names.get(name, name), texts) for name, texts in labels.items())
             yield NamedRule(values, rule.label, rule.drafted_from_data)
-
-
-def _described(schema: Schema) -> list[str]:
-    return [column.name for column in schema.columns if not column.dropped]
 
 
 def _stays(column: Feature, panel: Panel) -> bool:
@@ -239,11 +241,6 @@ def _rules(schema: Schema, panel: Panel) -> Iterator[NamedRule]:
                 rule.label,
                 rule.drafted_from_data,
             )
-
-
-def _present(column: Feature) -> Feature:
-    """Return a feature of the long table, where no row is absent."""
-    return replace(column, not_applicable=()) if ABSENT in column.not_applicable else column
 
 
 def _renamed(column: Feature, name_of: Callable[[str], str]) -> Feature:
