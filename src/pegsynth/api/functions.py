@@ -118,7 +118,7 @@ def synthesize(
         for frame, versions in draws.tables(progress=told):
             frames.append(to_kind(frame, kind, like=like))
             completed.append([to_kind(each, kind, like=like) for each in versions])
-        if draws.keeps_rows:
+        if request.synthesize:
             # Rows that are kept keep their names; drawn rows have none.
             frames = [with_index(frame, data) for frame in frames]
         return Release(

@@ -184,7 +184,11 @@ class CodeTable:
         ParameterError
             If the table can be read once only.
         """
-        check_another_pass(self.reader)
+        if self.reader.once:
+            raise ParameterError(
+                f"{self.reader.source}: declared analyses take another pass over the table, and "
+                "this one can be read once; write it to a file first"
+            )
         # Aside, so that what is drawn otherwise stays the same as on a cluster.
         return CodeTable(self.reader, schema, self._stream.aside("sums"), kept=self.kept)
 
@@ -238,15 +242,6 @@ class CodeTable:
             source=reader.source,
             columns=reader.columns,
             need_unit=not reader.folded,
-        )
-
-
-def check_another_pass(reader: TableReader) -> None:
-    """Refuse declared analyses of a table that can be read once only."""
-    if reader.once:
-        raise ParameterError(
-            f"{reader.source}: declared analyses take another pass over the table, and this one "
-            "can be read once; write it to a file first"
         )
 
 

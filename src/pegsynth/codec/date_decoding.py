@@ -186,7 +186,9 @@ def last_moment(schema: Schema, feature: Feature) -> int:
         return _ANY
     last = (LAST_DAY + 1) * per_day(feature.resolution) - 1
     panel = schema.panel
-    if panel is None or not (panel.wide and panel.counted_on(feature.name)):
+    wide = panel is not None and panel.wide
+    later = [panel.at(panel.time, each) for each in panel.positions[1:]] if panel and wide else []
+    if panel is None or feature.name not in later:
         return last
     return min(last, int(schema[panel.at(panel.time, 1)].public_bounds[1]))
 

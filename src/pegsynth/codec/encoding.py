@@ -341,15 +341,15 @@ class ColumnEncoder:
             return ABSENT
         if stripped == UNKNOWN_LABEL and self.feature.unknown_code is not None:
             return self.feature.unknown_code
-        return self._number_code(stripped) if self._numeric else self._recoded_code(spelling)
+        return self._other_code(stripped, spelling)
 
-    def _recoded_code(self, text: str) -> int:
-        """Return the code of a value that public rules turn into a category (R31)."""
-        if self.feature.recoding is None:
-            return _UNKNOWN
-        return self._listed.get(self._recoding.text(text), _UNKNOWN)
-
-    def _number_code(self, text: str) -> int:
+    def _other_code(self, text: str, spelling: str) -> int:
+        """Return the code of a number, or of what public rules turn into a category (R31)."""
+        if not self._numeric:
+            recoded = self.feature.recoding is not None
+            return (
+                self._listed.get(self._recoding.text(spelling), _UNKNOWN) if recoded else _UNKNOWN
+            )
         number = self._written.number(text)
         if number is None:
             return _UNKNOWN

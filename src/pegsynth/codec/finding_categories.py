@@ -129,13 +129,6 @@ def private_names(schema: Schema) -> tuple[str, ...]:
     return tuple(each.name for each in schema.features if each.private_categories)
 
 
-def delta_for(schema: Schema, delta: float | None) -> Fraction:
-    """Return what all searches take of a stated delta, fixed before any data is read."""
-    if delta is None or not private_names(schema):
-        return Fraction(0)
-    return Fraction(delta) * DELTA_SHARE
-
-
 def plan_categories(
     schema: Schema, price: Price, share: float, *, delta: Fraction
 ) -> CategoriesPlan:

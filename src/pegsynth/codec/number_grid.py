@@ -178,8 +178,16 @@ class Grid:
         return totals
 
 
-def grid_of(feature: Feature) -> Grid:
-    """Return the grid of a numeric feature: a function of the schema alone."""
+def grid_of(feature: Feature, between: tuple[float, float] | None = None) -> Grid:
+    """Return the grid of a numeric feature: a function of the schema alone.
+
+    Parameters
+    ----------
+    between
+        The ends of the grid of a feature whose edges were private when it was measured.
+    """
+    if between is not None:
+        return _grid(_decimals(feature), *between, ())
     if feature.calendar:
         return _calendar_grid(feature)
     if feature.edges:
@@ -187,11 +195,6 @@ def grid_of(feature: Feature) -> Grid:
     else:
         lowest, highest = _bounds(feature)
     return _grid(_decimals(feature), lowest, highest, feature.edges)
-
-
-def grid_between(feature: Feature, lowest: float, highest: float) -> Grid:
-    """Return the grid of a feature whose edges were private when it was measured."""
-    return _grid(_decimals(feature), lowest, highest, ())
 
 
 def _decimals(feature: Feature) -> int | None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -22,6 +23,8 @@ from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.wide_schema import long_schema
+
+Unfolded = TypeVar("Unfolded")
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,10 @@ class Unfolding:
         if self.schema.panel is None or not self.schema.panel.wide:
             raise ValueError("the schema is not that of a folded panel")
         return self.schema.panel
+
+    def pair(self, wide: pl.DataFrame, first: int = 1) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return units and their rows as two tables, whose keys agree."""
+        return self.units(wide, first), self.rows(wide, first)
 
     def units(self, wide: pl.DataFrame, first: int = 1) -> pl.DataFrame:
         """Return the first of two tables, units numbered from `first` on."""
@@ -87,21 +94,13 @@ class Unfolding:
         return pl.DataFrame([made[name].alias(name) for name in order])
 
 
-def unfolded_pairs(
-    unfolding: Unfolding, frames: Iterator[pl.DataFrame]
-) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Yield units and their rows as two tables; keys are numbered through, and agree."""
+def unfolded(
+    unfold: Callable[[pl.DataFrame, int], Unfolded], frames: Iterable[pl.DataFrame]
+) -> Iterator[Unfolded]:
+    """Yield what wide frames unfold to, with the number of their first unit: they count through."""
     first = 1
     for wide in frames:
-        yield unfolding.units(wide, first), unfolding.rows(wide, first)
-        first += wide.height
-
-
-def unfolded_frames(unfolding: Unfolding, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Yield the long rows of wide frames; units are numbered through."""
-    first = 1
-    for wide in frames:
-        yield unfolding.rows(wide, first)
+        yield unfold(wide, first)
         first += wide.height
 
 

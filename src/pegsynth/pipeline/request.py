@@ -382,7 +382,14 @@ class Request(
         """
         method = get(self.method or PAPER_METHOD)
         budget = budget or self.budget
-        check_reviewed(schema, budget, accept=self.accept_unreviewed_schema, source=source)
+        private = budget.epsilon is not None or budget.epsilon_per_row is not None
+        if private and not schema.reviewed and not self.accept_unreviewed_schema:
+            # No guarantee rests on what nobody has declared public (R10).
+            raise SchemaError(
+                f"{source}: the schema is not reviewed. Check that its categories, order, bin "
+                "edges and rows per unit are public knowledge, then set reviewed = true; or go on "
+                "without a guarantee with --accept-unreviewed-schema"
+            )
         if wants_codec(schema):
             schema, budget = self._foreseen(schema, budget, private=method.has_proof)
         plan: Plan = method.settle(schema, budget, self.options_for(method, saved=saved))
@@ -411,14 +418,3 @@ def registered_options() -> tuple[str, ...]:
     """Return the options of methods that were registered from outside."""
     ours = Request.__dataclass_fields__
     return tuple(name for name in method_options() if name not in ours)
-
-
-def check_reviewed(schema: Schema, budget: Budget, *, accept: bool, source: str) -> None:
-    """Refuse a differentially private run under a schema that nobody has reviewed (R10)."""
-    private = budget.epsilon is not None or budget.epsilon_per_row is not None
-    if private and not schema.reviewed and not accept:
-        raise SchemaError(
-            f"{source}: the schema is not reviewed. Check that its categories, order, bin edges "
-            "and rows per unit are public knowledge, then set reviewed = true; or go on without "
-            "a guarantee with --accept-unreviewed-schema"
-        )

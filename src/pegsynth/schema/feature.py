@@ -420,7 +420,8 @@ def measured_recoding(feature: Feature) -> Recoding | None:
     """
     if feature.recoding is None or not feature.private_edges:
         return feature.recoding
-    return feature.recoding.without_ends()
+    left = replace(feature.recoding, top=None, bottom=None)
+    return None if left == Recoding() else left
 
 
 def number_text(value: float) -> str:

@@ -283,7 +283,8 @@ def _of_recodings(feature: Feature) -> Problems:
         yield "rare goes neither with public shares nor with a parent; keep one"
     if feature.kind in TEMPORAL:
         yield "recodings go with categories and numbers; bound dates by edges"
-    if feature.kind == "numeric" and feature.recoding.changes_codes:
+    recoding = feature.recoding
+    if feature.kind == "numeric" and (recoding.groups or recoding.hierarchy or recoding.rare):
         yield "groups, hierarchy and rare go with categories; it is numeric"
 
 

@@ -159,13 +159,8 @@ def candidates(values: pl.Series, feature: Feature) -> pl.Series:
 def special_texts(feature: Feature) -> list[str]:
     """Return the texts that mean something else than a category of their own."""
     stripped = (text.strip() for text in feature.missing)
-    reserved = (MISSING_LABEL, UNKNOWN_LABEL, *special_labels(feature))
+    reserved = (MISSING_LABEL, UNKNOWN_LABEL, *feature.labels[feature.bin_count :])
     return [*reserved, *feature.not_applicable, *feature.missing, *stripped]
-
-
-def special_labels(feature: Feature) -> tuple[str, ...]:
-    """Return the labels that a feature has besides its categories."""
-    return feature.labels[feature.bin_count :]
 
 
 def with_categories(feature: Feature, found: Iterable[str]) -> Feature:

@@ -124,19 +124,9 @@ class Recoding:
         """Whether it changes numbers."""
         return any(getattr(self, key) is not None for key in _NUMBERS)
 
-    @property
-    def changes_codes(self) -> bool:
-        """Whether it is about categories alone."""
-        return bool(self.groups or self.hierarchy or self.rare)
-
     def public(self) -> Recoding:
         """Return the rules that are public, without those that are measured."""
         return replace(self, rare=None)
-
-    def without_ends(self) -> Recoding | None:
-        """Return what is left where the ends of edges were measured under these bounds."""
-        left = replace(self, top=None, bottom=None)
-        return None if left == Recoding() else left
 
     # Categories
 
@@ -145,7 +135,8 @@ class Recoding:
         if text in self._names:
             return text
         if self.hierarchy is not None and self.level:
-            text = self._above(self.hierarchy, text)
+            prefixes = self.hierarchy.prefixes
+            text = text[: prefixes[self.level - 1]] if prefixes else self._up.get(text, text)
         if self.bounds_numbers:
             text = self._bounded(text)
         return self._owned.get(text, text)
@@ -157,11 +148,6 @@ class Recoding:
     @cached_property
     def _owned(self) -> dict[str, str]:
         return {text: name for name, texts in self.groups for text in texts}
-
-    def _above(self, hierarchy: Hierarchy, text: str) -> str:
-        if hierarchy.prefixes:
-            return text[: hierarchy.prefixes[self.level - 1]]
-        return self._up.get(text, text)
 
     @cached_property
     def _up(self) -> dict[str, str]:

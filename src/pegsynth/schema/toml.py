@@ -207,7 +207,13 @@ def save(schema: Schema, path: str | Path, *, notes: bool = False) -> None:
 
 
 def _read_schema(document: dict[str, Any], files: PublicFiles) -> Schema:
-    _check_format(document)
+    # Before anything else: another format may well have keys that are unknown here.
+    version = Entry("the file", document).whole("format", FORMAT)
+    if version != FORMAT:
+        raise SchemaError(
+            f"the file has format {version}, and this program reads format {FORMAT} only; write "
+            f"format = {FORMAT}, or use the version of pegsynth that wrote it"
+        )
     entry = Entry.at(File, "the file", document)
     file = entry.made(File)
     table = Entry.at(Table, "[table]", document.get("table", {})).made(Table)
@@ -228,16 +234,6 @@ def _read_schema(document: dict[str, Any], files: PublicFiles) -> Schema:
         tables_wanted=tables_wanted,
     )
     return replace(schema, rules=read_rules(file.rules, schema.features))
-
-
-def _check_format(document: dict[str, Any]) -> None:
-    # Before anything else: another format may well have keys that are unknown here.
-    version = Entry("the file", document).whole("format", FORMAT)
-    if version != FORMAT:
-        raise SchemaError(
-            f"the file has format {version}, and this program reads format {FORMAT} only; write "
-            f"format = {FORMAT}, or use the version of pegsynth that wrote it"
-        )
 
 
 def _read_panel(document: dict[str, Any]) -> Panel | None:

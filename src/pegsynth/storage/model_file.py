@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -225,7 +225,9 @@ def save_model(model: Model, path: str | Path, *, spent: Spent | None = None) ->
             session = Session(model, model.plan, RandomStream(), spent=spent)
             write_spent(path, identity, session.spent, replacing=replacing)
 
-    with _unused(path):
+    there = Path(path).is_file() and os.access(path, os.R_OK)
+    # Nobody samples a model while it is replaced.
+    with locked(path) if there else nullcontext():
         save_container(path, content, before=open_account)
     if replacing:
         adopt_spent(path)
@@ -287,12 +289,6 @@ def _read(path: Path, *, with_arrays: bool = True) -> tuple[Manifest, Arrays]:
         raise _foreign(path, "this file cannot be read") from None
     except ContainerError as error:
         raise _foreign(path, str(error)) from None
-
-
-def _unused(path: str | Path) -> AbstractContextManager[None]:
-    """Wait until nobody samples the model that is about to be replaced, if there is one."""
-    there = Path(path).is_file() and os.access(path, os.R_OK)
-    return locked(path) if there else nullcontext()
 
 
 def _foreign(path: str | Path, why: str) -> ModelError:

@@ -113,11 +113,6 @@ def is_chunked(data: object) -> bool:
     return arrow and not _is_dataset(data)
 
 
-def is_read_once(data: object) -> bool:
-    """Say whether `data` gives its rows in one pass only."""
-    return is_chunked(data) and not hasattr(data, "__arrow_c_stream__")
-
-
 def open_frame(data: object) -> TableReader:
     """Open a dataframe; of one that holds its rows none is looked at."""
     header = from_frame(without_rows(data))
