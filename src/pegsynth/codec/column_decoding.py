@@ -22,8 +22,8 @@ from pegsynth.codec.encoding import special_number, special_numbers
 from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.schema.binning import as_float, exact
 from pegsynth.schema.dtypes import polars_dtype, typed_labels
-from pegsynth.schema.feature import Feature
-from pegsynth.schema.missing_codes import UNKNOWN_LABEL, kept_codes
+from pegsynth.schema.feature import Feature, kept_codes
+from pegsynth.schema.keys import UNKNOWN_LABEL
 from pegsynth.schema.number_text import NumberText
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText
 from pegsynth.schema.dtypes import as_text, in_zone
-from pegsynth.schema.feature import Feature
-from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL, missing_code_of
+from pegsynth.schema.feature import Feature, missing_code_of
+from pegsynth.schema.keys import MISSING_LABEL, UNKNOWN_LABEL
 from pegsynth.schema.number_text import TRUTH, NumberText, parsed_number, spelt
 from pegsynth.schema.recoding import Recoding
 from pegsynth.tables.csv_read import unprotect

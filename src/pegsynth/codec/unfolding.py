@@ -17,8 +17,7 @@ from pegsynth.schema.binning import within_type
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText, is_temporal
 from pegsynth.schema.dtypes import dtype_name, typed_labels
-from pegsynth.schema.feature import Feature
-from pegsynth.schema.missing_codes import kept_codes
+from pegsynth.schema.feature import Feature, kept_codes
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.schema import Schema

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pegsynth.codec.paying import (
@@ -179,18 +179,10 @@ class Request(
                     f"{name} has no privacy guarantee at any price; leave the budget out"
                 )
             return Budget(alpha=0.0)
-        return Budget(alpha=0.0) if partial and not stated else self._stated_budget
-
-    @cached_property
-    def _stated_budget(self) -> Budget:
+        if partial and not stated:
+            return Budget(alpha=0.0)
         given = {name: getattr(self, name) for name in (*_BUDGETS, "delta")}
-        try:
-            return Budget(**given, shares=self.shares or Shares())
-        except BudgetError as error:
-            # `privacy` knows no flags, so the message is completed here.
-            raise BudgetError(
-                _BUDGET_WORDS.sub(lambda found: "--" + found[0].replace(" ", "-"), str(error))
-            ) from None
+        return _stated_budget(self.shares or Shares(), **given)
 
     def options_for(
         self, method: AnyMethod, *, saved: bool = False, lenient: bool = False
@@ -231,7 +223,7 @@ class Request(
         """
         found = self._declared_method(schema)
         if found is None and self.method != AUTO:
-            return replace(self, method=self.method or PAPER_METHOD), ()
+            return self if self.method else replace(self, method=PAPER_METHOD), ()
         partial = bool(self.synthesize)
         method, reason = found or settle_method(
             AUTO,
@@ -412,6 +404,18 @@ class Request(
         rows = self.rows_in or self.rows
         seen = foreseen(measured_positions(schema), budget, rows=rows, private=private)
         return at_all_positions(seen.schema, schema), seen.budget
+
+
+@lru_cache(maxsize=1)
+def _stated_budget(shares: Shares, **given: float | None) -> Budget:
+    """Return a budget that flags state; a request that was settled states the same again."""
+    try:
+        return Budget(**given, shares=shares)  # type: ignore[arg-type]
+    except BudgetError as error:
+        # `privacy` knows no flags, so the message is completed here.
+        raise BudgetError(
+            _BUDGET_WORDS.sub(lambda found: "--" + found[0].replace(" ", "-"), str(error))
+        ) from None
 
 
 def registered_options() -> tuple[str, ...]:

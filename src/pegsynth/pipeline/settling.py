@@ -128,7 +128,8 @@ def settle(
     check_decoding(request.decode, measured=wants_numbers(book))
     if request.complete:
         check_completable(book, dict(request.where))
-    request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
+    pool = honest_seed_pool(data, request.seed_pool)
+    request = request if pool == request.seed_pool else replace(request, seed_pool=pool)
     request, notes = request.settled(book, saved=saved, able=able)
     if book.panel is not None:
         book = _with_transitions(book, request, written)

@@ -35,8 +35,7 @@ from pegsynth.schema.date_text import Guess, guess_of_type
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.keys import PRIVATE
-from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
+from pegsynth.schema.keys import MISSING_LABEL, PRIVATE, UNKNOWN_LABEL
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (

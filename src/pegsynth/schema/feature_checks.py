@@ -25,8 +25,7 @@ from pegsynth.schema.calendar_units import (
     resolution_of,
     stepped,
 )
-from pegsynth.schema.keys import PRIVATE, Key, keys_of
-from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
+from pegsynth.schema.keys import MISSING_LABEL, PRIVATE, UNKNOWN_LABEL, Key, keys_of
 
 if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature

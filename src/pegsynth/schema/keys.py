@@ -16,6 +16,9 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 PRIVATE = "private"
 """What stands for edges or categories that a release measures or finds, and pays for."""
 
+MISSING_LABEL = "(missing)"
+UNKNOWN_LABEL = "(other)"
+
 Kind = TypeVar("Kind", bound=type)
 
 

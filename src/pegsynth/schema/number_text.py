@@ -26,7 +26,7 @@ import polars as pl
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.dtypes import as_text, in_zone
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
+from pegsynth.schema.keys import MISSING_LABEL, UNKNOWN_LABEL
 
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
 

@@ -29,9 +29,8 @@ from typing import Any
 from pegsynth.errors import SchemaError
 from pegsynth.schema.calendar_units import moment
 from pegsynth.schema.entry import Entry, shown
-from pegsynth.schema.feature import Feature
+from pegsynth.schema.feature import Feature, missing_code_of
 from pegsynth.schema.keys import optional
-from pegsynth.schema.missing_codes import missing_code_of
 from pegsynth.schema.rules import NamedRule, Rule
 from pegsynth.schema.temporal import chain
 

@@ -280,6 +280,13 @@ class Schema:
             )
         return category_counts(self.features)
 
+    @cached_property
+    def _folded(self) -> Schema:
+        """The codebook of the folded table of a panel, made once; see `wide_schema`."""
+        from pegsynth.schema.wide_schema import folded
+
+        return folded(self)
+
     @property
     def unsettled(self) -> tuple[str, ...]:
         """Names of the features whose edges or categories are not measured yet (R21, R29)."""

@@ -221,19 +221,22 @@ def _read_schema(document: dict[str, Any], files: PublicFiles) -> Schema:
     if not columns:
         raise SchemaError("no feature is described; add a [[features]] table for each column")
     analyses, tables_wanted = read_declared(entry)
-    schema = Schema(
+    panel = _read_panel(document)
+    unit = panel.unit if panel else table.unit
+    modelled = [column for column in columns if column.modelled and column.name != unit]
+    return Schema(
         columns=columns,
         unit=table.unit,
         rows_per_unit=table.rows_per_unit,
+        rules=read_rules(file.rules, modelled),
         reviewed=file.reviewed,
         dialect=table.dialect,
         reviewer=file.reviewed_by,
         reviewed_on=file.reviewed_on,
-        panel=_read_panel(document),
+        panel=panel,
         analyses=analyses,
         tables_wanted=tables_wanted,
     )
-    return replace(schema, rules=read_rules(file.rules, schema.features))
 
 
 def _read_panel(document: dict[str, Any]) -> Panel | None:

@@ -26,9 +26,14 @@ _FLOAT_STEPS = 12
 
 def wide_schema(schema: Schema) -> Schema:
     """Return the codebook of the folded table of a panel; other schemas as they are."""
+    return schema if schema.panel is None or schema.panel.wide else schema._folded
+
+
+def folded(schema: Schema) -> Schema:
+    """Fold the codebook of a panel."""
     panel = schema.panel
-    if panel is None or panel.wide:
-        return schema
+    if panel is None:
+        raise ValueError("the schema has no panel")
     columns = [
         _once(column, panel) if _stays(column, panel) else _at(column, panel, 1)
         for column in schema.columns
