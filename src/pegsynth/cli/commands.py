@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -174,14 +175,8 @@ def synthesize_table(
 ) -> None:
     """Write one synthetic table, and its ledger first."""
     source = flags.source(data, request)
-    if request.engine == "spark":
-        from pegsynth.cli import cluster
-
-        cluster.synthesize(source, schema, _folder(output, output_table), ledger, request)
-    else:
-        from pegsynth.cli import working
-
-        working.synthesize(source, schema, _target(output, output_table), ledger, request)
+    engine, target = _engine(request, output, output_table)
+    engine.synthesize(source, schema, target, ledger, request)
 
 
 @flags.taking(
@@ -280,14 +275,8 @@ def sample(
     A model fitted with a budget spends from it and takes no other; for one without,
     state a budget here.
     """
-    if request.engine == "spark":
-        from pegsynth.cli import cluster
-
-        cluster.sample(model, _folder(output, output_table), ledger, request)
-    else:
-        from pegsynth.cli import working
-
-        working.sample(model, _target(output, output_table), ledger, request)
+    engine, target = _engine(request, output, output_table)
+    engine.sample(model, target, ledger, request)
 
 
 def impute(
@@ -342,17 +331,15 @@ def trace(
     working.trace(model, replace(request, rows=1))
 
 
-def _target(output: str, table: str | None) -> Path | DatabaseTarget:
-    """Return the file, or the table of a database, that the flags of a command name."""
+def _engine(
+    request: Request, output: str, table: str | None
+) -> tuple[ModuleType, str | Path | DatabaseTarget]:
+    """Return what does the work, and the file, folder or table of a database that it fills."""
+    from pegsynth.errors import ParameterError
     from pegsynth.tables.table_output import named_target
 
-    return named_target(output, table=table)
-
-
-def _folder(output: str, table: str | None) -> str:
-    """Return the folder that a cluster is to write."""
-    from pegsynth.errors import ParameterError
-
+    if request.engine != "spark":
+        return import_module("pegsynth.cli.working"), named_target(output, table=table)
     if table is not None:
         raise ParameterError("--output-table goes with --engine local; Spark writes Parquet")
-    return output
+    return import_module("pegsynth.cli.cluster"), output

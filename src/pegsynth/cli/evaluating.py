@@ -27,7 +27,6 @@ from pegsynth.publishing.report.comparison import (
     render_comparison,
 )
 from pegsynth.publishing.report.drawing import save_drawing
-from pegsynth.publishing.report.figure import Table
 from pegsynth.publishing.report.verdict import with_verdict
 from pegsynth.publishing.report.wording import guarantee_fields
 from pegsynth.schema import Schema
@@ -190,7 +189,9 @@ def compare(releases: Sequence[Path], report: Path | None) -> None:
     ]
     for table in comparison_tables(found):
         if table.rows:
-            _print_table(table)
+            print(f"\n{table.caption}")
+            for line in aligned([table.columns, *table.rows]):
+                print(legible(line))
     if report is not None:
         atomic_text(report, render_comparison(found), mode=PRIVATE)
         folder = report.with_name(f"{report.stem}-figures")
@@ -225,9 +226,3 @@ def _names_of(paths: Sequence[Path]) -> list[str]:
         if len(set(names)) == len(names):
             return names
     return [str(path) for path in whole]
-
-
-def _print_table(table: Table) -> None:
-    print(f"\n{table.caption}")
-    for line in aligned([table.columns, *table.rows]):
-        print(legible(line))

@@ -37,7 +37,11 @@ def inspect(files: Sequence[Path], *, confidential: bool, analyses: Sequence[str
     """Print what the files hold; return 1 when a ledger's claim is not what its events give."""
     kinds = {_kind(file) for file in files}
     if analyses:
-        return _inspect_analyses(files, kinds, analyses)
+        if kinds != {"model"} or len(files) > 1:
+            raise ParameterError("--analysis goes with one model file")
+        for formula in analyses:
+            _show(f"{formula}\n{supported(files[0], formula)}")
+        return 0
     if kinds == {"ledger"}:
         return _inspect_ledgers(files)
     if len(files) > 1:
@@ -46,15 +50,6 @@ def inspect(files: Sequence[Path], *, confidential: bool, analyses: Sequence[str
         _inspect_schema(files[0])
     else:
         _inspect_model(files[0], confidential=confidential)
-    return 0
-
-
-def _inspect_analyses(files: Sequence[Path], kinds: set[str], analyses: Sequence[str]) -> int:
-    """Say of each analysis whether a published model can answer it."""
-    if kinds != {"model"} or len(files) > 1:
-        raise ParameterError("--analysis goes with one model file")
-    for formula in analyses:
-        _show(f"{formula}\n{supported(files[0], formula)}")
     return 0
 
 
@@ -173,14 +168,6 @@ def _print_budget(session: Session | None) -> None:
         _show(f"in total: epsilon {display_up(guarantee.epsilon)}, delta {guarantee.delta:g}")
 
 
-def _print_terms(ledger: Ledger) -> None:
-    """Say what stands in the way of a guarantee, and what it assumes."""
-    for line in ledger.not_covered:
-        _show(f"not covered by any guarantee: {line}")
-    for assumption in ledger.assumptions:
-        _show(f"assumed: {assumption.text}")
-
-
 def _inspect_model(file: Path, *, confidential: bool) -> None:
     manifest = read_manifest(file)
     model = load_model(file)
@@ -195,7 +182,11 @@ def _inspect_model(file: Path, *, confidential: bool) -> None:
     for line in method.describe(model, confidential=confidential):
         _show(line)
     _print_budget(session)
-    _print_terms(ledger)
+    # What stands in the way of a guarantee, and what it assumes.
+    for line in ledger.not_covered:
+        _show(f"not covered by any guarantee: {line}")
+    for assumption in ledger.assumptions:
+        _show(f"assumed: {assumption.text}")
     if confidential and (figures := method.confidential_figures(model)):
         _show("CONFIDENTIAL figures read off the counts:")
         for line in figures:

@@ -84,7 +84,10 @@ def kept_rows(
             raise missing_units(reader.source, unit, blank)
         kept.append(held.frame().get_column("row").to_numpy())
         share, shares = share + 1, held.shares
-    return KeptRows(_bits(kept, rows), rows)
+    bits = np.zeros(-(-rows // 8), dtype=np.uint8)
+    for numbers in kept:
+        np.bitwise_or.at(bits, numbers // 8, (1 << (numbers % 8)).astype(np.uint8))
+    return KeptRows(bits, rows)
 
 
 def least_words(
@@ -104,13 +107,6 @@ def _drawn(units: pl.Series, words: NDArray[np.uint64], first: int) -> pl.DataFr
     """Return units with their words and the numbers of their rows, from row `first` on."""
     rows = np.arange(first, first + len(units))
     return pl.DataFrame({"unit": units, "word": words, "row": rows})
-
-
-def _bits(kept: list[NDArray[np.int64]], rows: int) -> NDArray[np.uint8]:
-    bits = np.zeros(-(-rows // 8), dtype=np.uint8)
-    for numbers in kept:
-        np.bitwise_or.at(bits, numbers // 8, (1 << (numbers % 8)).astype(np.uint8))
-    return bits
 
 
 _ROWS = 1 << 16

@@ -151,16 +151,11 @@ def candidates(values: pl.Series, feature: Feature) -> pl.Series:
     if not values.dtype.is_numeric():
         text = spelt(text, feature, truth=feature.dtype == "bool")
     stripped = text.str.strip_chars()
-    taken = special_texts(feature)
+    reserved = (MISSING_LABEL, UNKNOWN_LABEL, *feature.labels[feature.bin_count :])
+    listed = (*feature.not_applicable, *feature.missing)
+    taken = [*reserved, *listed, *(each.strip() for each in feature.missing)]
     lost = (stripped == "") | stripped.is_in(taken) | text.is_in(taken)
     return text.set(lost.fill_null(value=True), None)
-
-
-def special_texts(feature: Feature) -> list[str]:
-    """Return the texts that mean something else than a category of their own."""
-    stripped = (text.strip() for text in feature.missing)
-    reserved = (MISSING_LABEL, UNKNOWN_LABEL, *feature.labels[feature.bin_count :])
-    return [*reserved, *feature.not_applicable, *feature.missing, *stripped]
 
 
 def with_categories(feature: Feature, found: Iterable[str]) -> Feature:

@@ -208,8 +208,9 @@ class Recoding:
         if self.round is None:
             return inner
         step = exact(self.round)
-        half_below = (math.ceil(exact(edge) / step) - Fraction(1, 2) for edge in inner.tolist())
-        return np.array([_least_float(steps * step) for steps in half_below])
+        marks = [(math.ceil(exact(edge) / step) - Fraction(1, 2)) * step for edge in inner.tolist()]
+        near = [(float(mark), mark) for mark in marks]
+        return np.array([f if Fraction(f) >= m else math.nextafter(f, math.inf) for f, m in near])
 
     def said(self) -> str:
         """Return the rules in words."""
@@ -291,9 +292,3 @@ def refuse_by_data(raw: Mapping[str, object]) -> None:
 def nearest_multiple(value: Fraction, step: Fraction) -> Fraction:
     """Return the nearest multiple, the upper of two as near."""
     return math.floor(value / step + Fraction(1, 2)) * step
-
-
-def _least_float(value: Fraction) -> float:
-    """Return the least float that is not below an exact number."""
-    near = float(value)
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)

@@ -115,6 +115,14 @@ def rule_labels(rule: Rule, features: Sequence[Feature]) -> dict[str, tuple[str,
     }
 
 
+def named_rules(rules: Sequence[Rule], features: Sequence[Feature]) -> Iterator[NamedRule]:
+    """Yield rules by name, without those that follow from a panel."""
+    for rule in rules:
+        if not rule.structural:
+            values = tuple(rule_labels(rule, features).items())
+            yield NamedRule(values, rule.label, rule.drafted_from_data)
+
+
 def said(rule: Rule, features: Sequence[Feature]) -> str:
     """Say in words what cannot occur together."""
     return " and ".join(f"{n} in {', '.join(v)}" for n, v in rule_labels(rule, features).items())

@@ -25,7 +25,7 @@ from pegsynth.schema.feature import Feature, category_counts
 from pegsynth.schema.keys import PRIVATE, keys_of
 from pegsynth.schema.panel import Panel, check_panel, structural_rules
 from pegsynth.schema.related_columns import check_descriptions, check_parents, check_ruled_features
-from pegsynth.schema.rule_text import resolved, rule_labels
+from pegsynth.schema.rule_text import named_rules, resolved
 from pegsynth.schema.rules import NamedRule, Rule
 from pegsynth.schema.temporal import check_order
 
@@ -217,13 +217,7 @@ class Schema:
 
     def with_columns(self, columns: Iterable[Feature]) -> Schema:
         """Return this schema with other columns; rules keep their categories by name."""
-        named: Any = tuple(
-            NamedRule(
-                tuple(rule_labels(rule, self.features).items()), rule.label, rule.drafted_from_data
-            )
-            for rule in self.rules
-            if not rule.structural
-        )
+        named: Any = tuple(named_rules(self.rules, self.features))
         return replace(self, columns=tuple(columns), rules=named)
 
     def with_rules(self, *rules: Rule | NamedRule) -> Schema:

@@ -16,7 +16,7 @@ from pegsynth.errors import SchemaError
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.keys import PRIVATE
 from pegsynth.schema.panel import ABSENT, FOLDED, POOLED, Panel
-from pegsynth.schema.rule_text import rule_labels
+from pegsynth.schema.rule_text import named_rules
 from pegsynth.schema.rules import NamedRule
 from pegsynth.schema.schema import Schema
 
@@ -86,7 +86,11 @@ def long_schema(schema: Schema) -> Schema:
         for each in renamed
     )
     known = {column.name for column in columns if column.modelled}
-    rules: Any = tuple(_first_rules(schema, names, known))
+    rules: Any = tuple(
+        replace(rule, values=tuple((names.get(name, name), texts) for name, texts in rule.values))
+        for rule in named_rules(schema.rules, schema.features)
+        if {names.get(name, name) for name, _ in rule.values} <= known
+    )
     return replace(schema, columns=columns, rules=rules, panel=narrow)
 
 
@@ -119,15 +123,6 @@ def at_all_positions(measured: Schema, schema: Schema) -> Schema:
         # No bound is stated: bins up to the last number there is would be for noise.
         gaps = gap_edges(replace(long[panel.time], highest=None))
     return wide_schema(replace(long, panel=replace(panel, wide=False, gaps=gaps)))
-
-
-def _first_rules(schema: Schema, names: dict[str, str], known: set[str]) -> Iterator[NamedRule]:
-    """Yield the rules that speak of first positions and fixed features alone."""
-    for rule in schema.rules:
-        labels = rule_labels(rule, schema.features) if not rule.structural else {}
-        if labels and {names.get(name, name) for name in labels} <= known:
-            values = tuple((names.get(name, name), texts) for name, texts in labels.items())
-            yield NamedRule(values, rule.label, rule.drafted_from_data)
 
 
 def _stays(column: Feature, panel: Panel) -> bool:
@@ -231,8 +226,8 @@ def _count(panel: Panel) -> Feature:
 
 def _rules(schema: Schema, panel: Panel) -> Iterator[NamedRule]:
     """Yield the schema's rules, at every position that they speak of."""
-    for rule in schema.rules:
-        labels = rule_labels(rule, schema.features)
+    for rule in named_rules(schema.rules, schema.features):
+        labels = [name for name, _ in rule.values]
         for position in panel.positions:
             if panel.time in labels and position > 1 and schema[panel.time].binned:
                 raise SchemaError(
@@ -241,11 +236,8 @@ def _rules(schema: Schema, panel: Panel) -> Iterator[NamedRule]:
                 )
             if position > 1 and set(labels) <= set(panel.fixed):
                 break
-            yield NamedRule(
-                tuple((panel.at(name, position), texts) for name, texts in labels.items()),
-                rule.label,
-                rule.drafted_from_data,
-            )
+            at = ((panel.at(name, position), texts) for name, texts in rule.values)
+            yield replace(rule, values=tuple(at))
 
 
 def _renamed(column: Feature, name_of: Callable[[str], str]) -> Feature:
