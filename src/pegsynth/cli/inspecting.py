@@ -16,7 +16,6 @@ from pegsynth.api.fitted import published_counts, supported
 from pegsynth.cli.notes import say
 from pegsynth.errors import ModelError, ParameterError, escaped
 from pegsynth.methods import get
-from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
 from pegsynth.privacy import Event, Ledger, verify
 from pegsynth.privacy.events import UnknownEvent
@@ -148,14 +147,6 @@ def _inspect_schema(file: Path) -> None:
     _show(f"{len(schema.rules)} rules")
 
 
-def _session_of(file: Path, identity: str, model: Model) -> Session | None:
-    """Return a session on a model with a budget, with its record of what was spent."""
-    if model.plan is None:
-        return None
-    spent = None if get(model.method).released else read_spent(file, identity)
-    return Session(model, model.plan, RandomStream(), spent=spent)
-
-
 def _print_budget(session: Session | None) -> None:
     """Say what the model may still give."""
     if session is None:
@@ -173,7 +164,10 @@ def _inspect_model(file: Path, *, confidential: bool) -> None:
     model = load_model(file)
     method = get(model.method)
     # Before anything is printed: the record may be missing or damaged.
-    session = _session_of(file, manifest.identity, model)
+    session = None
+    if model.plan is not None:
+        spent = None if method.released else read_spent(file, manifest.identity)
+        session = Session(model, model.plan, RandomStream(), spent=spent)
     ledger = session.ledger if session else model.ledger
     # Not what the file calls itself, which may be a lie.
     _show(notice_of(model))

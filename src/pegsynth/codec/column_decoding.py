@@ -158,11 +158,17 @@ class NumberDecoder:
         bins = np.minimum(codes, feature.bin_count - 1)
         drawn: NDArray[Any]
         if self._shape is not None:
-            drawn = self._shaped(self._shape, bins, words)
+            values = self._shape.values(bins, _unit(words))
+            whole = self._draw_dtype.is_integer()
+            drawn = self._held(np.floor(values) if whole else values, bins, bins)
         elif self._draw_dtype.is_integer():
             drawn = self._whole(bins, words)
         else:
-            drawn = self._rounded(self._float(bins, words), bins)
+            low, high = self._low[bins].astype(np.float64), self._high[bins].astype(np.float64)
+            place = _unit(words)
+            # Not low + place * (high - low): the difference of two floats can overflow.
+            drawn = self._held((1 - place) * low + place * high, bins, bins)
+            drawn = self._rounded(drawn, bins)
         if feature.recoding is not None and feature.recoding.round is not None:
             edges, step = feature.closed_edges, feature.recoding.round
             drawn = self._held(multiples_inside(drawn, bins, edges, step), 0, -1)
@@ -228,13 +234,6 @@ class NumberDecoder:
                 values += steps_over & number.is_integer() & (start <= number) & (values >= number)
         return values
 
-    def _shaped(self, shape: Shape, bins: Codes, words: NDArray[np.uint64]) -> NDArray[Any]:
-        """Return values by a shape."""
-        values = shape.values(bins, _unit(words))
-        if self._draw_dtype.is_integer():
-            values = np.floor(values)
-        return self._held(values, bins, bins)
-
     def _off_taken(self, values: NDArray[Any], bins: Codes) -> NDArray[Any]:
         """Move numbers that would be read as "missing" or "not applicable" inside their bin."""
         for number in self._taken:
@@ -293,12 +292,6 @@ class NumberDecoder:
         beyond = high >= edges[1:]
         beyond[-1] = high[-1] > edges[-1]
         return low, np.where(beyond, np.nextafter(high, kind(-np.inf)), high)
-
-    def _float(self, bins: Codes, words: NDArray[np.uint64]) -> NDArray[np.floating[Any]]:
-        low, high = self._low[bins].astype(np.float64), self._high[bins].astype(np.float64)
-        place = _unit(words)
-        # Not low + place * (high - low): the difference of two floats can overflow.
-        return self._held((1 - place) * low + place * high, bins, bins)
 
     def _named_value(self, name: str, number: float | None) -> pl.Series:
         value: str | float | None = name

@@ -346,10 +346,8 @@ class ColumnEncoder:
     def _other_code(self, text: str, spelling: str) -> int:
         """Return the code of a number, or of what public rules turn into a category (R31)."""
         if not self._numeric:
-            recoded = self.feature.recoding is not None
-            return (
-                self._listed.get(self._recoding.text(spelling), _UNKNOWN) if recoded else _UNKNOWN
-            )
+            text = self._recoding.text(spelling)
+            return self._listed.get(text, _UNKNOWN) if self.feature.recoding else _UNKNOWN
         number = self._written.number(text)
         if number is None:
             return _UNKNOWN

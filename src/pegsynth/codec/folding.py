@@ -13,7 +13,7 @@ compares whole units: rows with their unit's features.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -274,17 +274,6 @@ def _first_known(feature: Feature, values: pl.Series, starts: Int64) -> Int64:
     return found
 
 
-def wide_types(
-    types: dict[str, pl.DataType], panel: Panel, names: Sequence[str]
-) -> dict[str, pl.DataType]:
-    """Return the types of wide columns, as their long columns declare them."""
-    found = {name: types[name] for name in panel.fixed if name in types}
-    for name in names:
-        if name in types and name not in panel.fixed:
-            found |= {panel.at(name, position): types[name] for position in panel.positions}
-    return found
-
-
 class CountedRows:
     """Looks at the rows of a panel, batch by batch.
 
@@ -343,12 +332,20 @@ def folded_reader(
         check_both(table.columns, needed=needed, known=known, source=table.source)
     columns = folding.wide_names
     units = None if rows is reader else reader
+    # Wide columns have the types that their long columns declare.
+    panel, declared = folding.panel, {**rows.dtypes, **reader.dtypes}
+    types = {
+        panel.at(name, position): declared[name]
+        for name in schema.names
+        for position in panel.positions
+        if name in declared
+    }
     part = FoldedPart(rows, folding, max(most_cells // len(folding.needed), 1), units)
     return replace(
         reader,
         columns=columns,
         parts=(part,),
-        dtypes=wide_types({**rows.dtypes, **reader.dtypes}, folding.panel, schema.names),
+        dtypes=types,
         untyped=frozenset(columns),
         # Wide rows are in the order of their units' names, however the long ones come.
         steady=True,

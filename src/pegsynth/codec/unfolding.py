@@ -81,7 +81,13 @@ class Unfolding:
             lines = [wide.get_column(panel.at(name, p)) for p in panel.positions]
             if name == panel.time and column.kind == "numeric":
                 lines = _summed(column, lines, book)
-            made[name] = _retyped(column, lines, places, book)
+            # A column has the type that it has where no row is absent.
+            wanted = lines[0].dtype
+            if all(line.dtype == wanted for line in lines):
+                made[name] = places.joined([line.alias(name) for line in lines])
+                continue
+            texts = [text_of(column, line, book).alias(name) for line in lines]
+            made[name] = _as_type(column, places.joined(texts), wanted, book)
         known = {column.name for column in self.schema.columns}
         extra = [name for name in wide.columns if name not in known]
         made |= {name: wide.get_column(name).gather(places.units) for name in extra}
@@ -122,17 +128,6 @@ class _Places:
             for position, line in enumerate(lines, start=1)
         ]
         return pl.concat(there).gather(self._order)
-
-
-def _retyped(
-    column: Feature, lines: Sequence[pl.Series], places: _Places, book: Schema
-) -> pl.Series:
-    """Return a column in the type that it has where no row is absent."""
-    wanted = lines[0].dtype
-    if all(line.dtype == wanted for line in lines):
-        return places.joined([line.alias(column.name) for line in lines])
-    texts = [text_of(column, line, book).alias(column.name) for line in lines]
-    return _as_type(column, places.joined(texts), wanted, book)
 
 
 def _as_type(column: Feature, texts: pl.Series, wanted: pl.DataType, book: Schema) -> pl.Series:

@@ -185,7 +185,11 @@ def drawn_frames(
         raise labels_of_declared()
     if count is not None:
         check_weight_names(table_schema(model, wide=wide), session.plan.options)
-    models = _own_models(session, datasets)
+    models = [model] * datasets
+    if datasets >= LEAST_REPLICATES and not getattr(session.plan.options, "shared_noise", True):
+        # Tables with noise of their own have shapes of their own.
+        shapes = _shape_replicates(model, stream, datasets, drawn=True, beyond=False)
+        models = [replace(model, shapes=each) for each in shapes]
     if calibration is not None:
         versions = session.draw_declared(rows, datasets, OVERSAMPLED)
         tables = [
@@ -216,15 +220,6 @@ def _with_codes(
 
     for frame in decoded(model, remembered(), stream, told):
         yield waiting.popleft(), frame
-
-
-def _own_models(session: Session, datasets: int) -> list[Model]:
-    """Return the model of every table: with shapes of its own where it has noise of its own."""
-    model = session.model
-    if datasets < LEAST_REPLICATES or getattr(session.plan.options, "shared_noise", True):
-        return [model] * datasets
-    shapes = _shape_replicates(model, session.stream, datasets, drawn=True, beyond=False)
-    return [replace(model, shapes=each) for each in shapes]
 
 
 def _shape_replicates(

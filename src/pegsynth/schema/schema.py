@@ -116,8 +116,19 @@ class Schema:
             if self.panel.wide:
                 structural = structural_rules(self.panel, self.features)
                 object.__setattr__(self, "rules", (*self.rules, *structural))
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        counts = category_counts(self.features)
         for number, rule in enumerate(self.rules, start=1):
-            self._check_rule(f"rule {rule.label!r}" if rule.label else f"rule {number}", rule)
+            name = f"rule {rule.label!r}" if rule.label else f"rule {number}"
+            if any(
+                not 0 <= index < len(counts) or not 0 <= min(codes) <= max(codes) < counts[index]
+                for index, codes in rule.forbidden
+            ):
+                raise SchemaError(f"{name}: it speaks of features or categories the schema lacks")
+            if all(len(codes) == counts[index] for index, codes in rule.forbidden):
+                raise SchemaError(f"{name}: it forbids every row; list fewer categories")
 
     def _take_panel(self) -> None:
         """Let the unit be that of the panel: its rows are one row of a folded table (R24)."""
@@ -141,16 +152,6 @@ class Schema:
         # Structural rules follow from features, which may be others than before.
         own = tuple(rule for rule in self.rules if not getattr(rule, "structural", False))
         object.__setattr__(self, "rules", own)
-
-    def _check_rule(self, name: str, rule: Rule) -> None:
-        counts = category_counts(self.features)
-        if any(
-            not 0 <= index < len(counts) or not 0 <= min(codes) <= max(codes) < counts[index]
-            for index, codes in rule.forbidden
-        ):
-            raise SchemaError(f"{name}: it speaks of features or categories the schema lacks")
-        if all(len(codes) == counts[index] for index, codes in rule.forbidden):
-            raise SchemaError(f"{name}: it forbids every row; list fewer categories")
 
     def __getitem__(self, name: str) -> Feature:
         """Return the column of a name, identifiers included."""

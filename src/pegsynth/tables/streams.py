@@ -286,7 +286,8 @@ def _open_chunks(chunks: Iterator[Any]) -> TableReader:
     if first is None:
         raise no_rows(SOURCE)
     part = ChunkPart(first, chunks)
-    return replace(part.header, parts=(part,), expected_rows=None, steady=False, once=True)
+    whole = replace(part.header, parts=(part,), expected_rows=None, may_be_empty=False)
+    return replace(whole, steady=False, once=True)
 
 
 def _chunk(chunk: Any, number: int) -> TableReader:
