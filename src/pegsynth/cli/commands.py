@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegsynth.cli import flags
-from pegsynth.cli.asking import (
-    audit,
-    book,
-    combine,
-    compare,
-    evaluate,
-    inspect,
-    studio,
-    tables,
-    verify,
-)
+from pegsynth.cli import asking, flags
 from pegsynth.options import Publication
 from pegsynth.options.command_options import DraftOptions
 
@@ -43,16 +32,16 @@ def register(app: typer.Typer) -> None:
     app.command("fit")(fit)
     app.command("sample")(sample)
     app.command("impute")(impute)
-    app.command("evaluate")(evaluate)
-    app.command("compare")(compare)
-    app.command("combine")(combine)
-    app.command("verify")(verify)
-    app.command("inspect")(inspect)
-    app.command("tables")(tables)
-    app.command("book")(book)
+    app.command("evaluate")(asking.evaluate)
+    app.command("compare")(asking.compare)
+    app.command("combine")(asking.combine)
+    app.command("verify")(asking.verify)
+    app.command("inspect")(asking.inspect)
+    app.command("tables")(asking.tables)
+    app.command("book")(asking.book)
     app.command("trace")(trace)
-    app.command("audit")(audit)
-    app.command("studio")(studio)
+    app.command("audit")(asking.audit)
+    app.command("studio")(asking.studio)
 
 
 def demo(
