@@ -42,7 +42,7 @@ def evaluate(
     """Judge synthetic tables by their original, whoever made them; CONFIDENTIAL."""
     from pegsynth.cli import evaluating
 
-    evaluating.run(flags.source(original, request), synthetic, schema, options, request)
+    evaluating.run(request.source(original), synthetic, schema, options, request)
 
 
 def compare(

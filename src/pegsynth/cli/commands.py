@@ -163,7 +163,7 @@ def synthesize_table(
     request: Request,
 ) -> None:
     """Write one synthetic table, and its ledger first."""
-    source = flags.source(data, request)
+    source = request.source(data)
     engine, target = _engine(request, output, output_table)
     engine.synthesize(source, schema, target, ledger, request)
 
@@ -198,7 +198,7 @@ def release(
     """Write a release folder: public/ may be published, internal/ may not."""
     from pegsynth.cli import working
 
-    source = flags.source(data if second is None else (data, second), request)
+    source = request.source(data if second is None else (data, second))
     working.release(source, schema, output, request, publication)
 
 
@@ -230,9 +230,7 @@ def fit(
 ) -> None:
     """Count DATA into a model file (CONFIDENTIAL), with or without a budget."""
     engine = "cluster" if request.engine == "spark" else "working"
-    import_module(f"pegsynth.cli.{engine}").fit(
-        flags.source(data, request), schema, output, request
-    )
+    import_module(f"pegsynth.cli.{engine}").fit(request.source(data), schema, output, request)
 
 
 @flags.taking(

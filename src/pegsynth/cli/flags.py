@@ -20,7 +20,6 @@ from pegsynth.options import GROUPS
 from pegsynth.options._kinds import METADATA, Option, is_group, made_of
 
 if TYPE_CHECKING:
-    from pegsynth.pipeline.request import Request
     from pegsynth.random import Streams
 
 Data = Annotated[
@@ -190,12 +189,3 @@ def _flag(name: str, option: Option, default: Any, said: str = "") -> Any:
     if option.unless:
         text = f"{text.removesuffix('.')} [default: {option.unless}]."
     return typer.Option(flag, help=said or text, metavar=option.metavar or None)
-
-
-def source(data: str | tuple[str, str], request: Request) -> Any:
-    """Return the table, or the two tables, that the flags of a command name."""
-    from pegsynth.tables.table_input import named_source
-
-    return named_source(
-        data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
-    )

@@ -32,7 +32,7 @@ from pegsynth.schema.temporal import bound_text
 from pegsynth.schema.toml import save, with_comments
 from pegsynth.schema.toml_text import confidential
 from pegsynth.tables.atomic import atomic_text, check_target
-from pegsynth.tables.table_input import named_source, open_table
+from pegsynth.tables.table_input import open_table
 from pegsynth.views import aligned
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def run(words: Sequence[str], output: Path | None, options: DraftOptions, reques
     if options.export is not None:
         give(Path(source), output, options.export)
         return
-    draft(_source(source, request), output, options, request.dialect)
+    draft(request.source(source), output, options, request.dialect)
 
 
 def _count(words: Sequence[str], output: Path | None, request: Request) -> None:
@@ -87,15 +87,11 @@ def _count(words: Sequence[str], output: Path | None, request: Request) -> None:
         raise ParameterError(
             "pegs schema count takes a schema file and its table; a table called count is ./count"
         )
-    file, source = Path(words[1]), _source(words[2], request)
+    file, source = Path(words[1]), request.source(words[2])
     if output is not None:
         check_target(output)
         check_not_inputs((output,), source, file)
     count(file, source, output)
-
-
-def _source(data: str, request: Request) -> Any:
-    return named_source(data, table=request.table, query=request.query)
 
 
 def draft(data: Any, output: Path, wishes: DraftOptions, stated: Dialect) -> None:

@@ -187,6 +187,13 @@ class SourceOptions:
         unless=_BY_SCHEMA,
     )
 
+    def source(self, data: Any) -> Any:
+        """Return a table, or two, with what was said here of where it is and which rows."""
+        from pegsynth.tables.table_input import named_source
+
+        rowwise = self.query_is_rowwise
+        return named_source(data, table=self.table, query=self.query, rowwise=rowwise)
+
     @property
     def dialect(self) -> Dialect:
         """What was said of how the table is written; nothing, mostly."""
