@@ -243,11 +243,6 @@ def wants_codec(schema: Schema) -> bool:
     return any(each.wants_shape or each.private_categories for each in schema.features)
 
 
-def wants_numbers(schema: Schema) -> bool:
-    """Whether edges or shapes of any feature are to be measured."""
-    return any(each.wants_shape and each.binned for each in schema.features)
-
-
 def wants_grids(schema: Schema) -> bool:
     """Whether counts on public grids are to be measured: numbers, or what is rare (R31)."""
     return any(feature.wants_shape for feature in schema.features)

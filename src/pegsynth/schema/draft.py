@@ -287,7 +287,8 @@ def _numbers(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
 def _key(tally: ColumnTally) -> str:
     """Say why a column tells rows or people apart; "" if it does not seem to."""
     texts = not tally.numeric
-    if texts and (tally.texts is None or tally.nearly_unique):
+    each = tally.texts is not None and tally.texts.height > NEARLY_ALL * tally.rows
+    if texts and (tally.texts is None or (each and tally.rows > FEW_ROWS)):
         return _DROPPED
     if tally.rows <= FEW_ROWS or tally.distinct <= FEW_VALUES:
         return ""

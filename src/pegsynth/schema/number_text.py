@@ -47,7 +47,7 @@ class NumberText:
     @property
     def usual(self) -> bool:
         """Whether texts are numbers as they are."""
-        return self.dialect.plain_numbers
+        return self.dialect.decimal in ("", ".") and not self.dialect.thousands
 
     @cached_property
     def _pattern(self) -> str:

@@ -20,16 +20,27 @@ from pegsynth.schema.rules import Rule
 ANY = -1
 
 
-def check_parents(features: Sequence[Feature]) -> None:
-    """Refuse hierarchies that do not lead every category of a detail to one of its parent."""
-    by_name = {feature.name: feature for feature in features}
+def check_related(columns: Sequence[Feature], rules: Sequence[Rule]) -> None:
+    """Refuse columns, or rules on them, that speak of each other as they cannot.
+
+    A description names a feature with categories and has a text for each. A hierarchy leads every
+    category of a detail to one of its parent. Rules and parents speak of no category that may be
+    merged.
+    """
+    by_name = {column.name: column for column in columns}
+    for column in columns:
+        of = by_name.get(column.label_of or "")
+        if column.label_of is not None:
+            if of is None or not of.modelled or of.binned:
+                raise SchemaError(
+                    f"feature {column.name!r}: label_of names no feature with categories; give the "
+                    "name of the column that holds the codes"
+                )
+            described_labels(column, of)
+    features = [column for column in columns if column.modelled]
     for feature in features:
         if feature.parent is not None and has_map(feature):
             belongs_to(feature, by_name[feature.parent])
-
-
-def check_ruled_features(features: Sequence[Feature], rules: Sequence[Rule]) -> None:
-    """Refuse rules on categories that may be merged, and parents whose categories may."""
     named = {index for rule in rules for index, _ in rule.forbidden}
     parents = {feature.parent for feature in features}
     for index, feature in enumerate(features):
@@ -90,21 +101,6 @@ def ancestors(feature: Feature) -> tuple[Int64, ...]:
         line[: len(names)] = [ANY if name is None else numbers[name] for name in names]
         lines.append(line)
     return tuple(lines)
-
-
-def check_descriptions(columns: Sequence[Feature]) -> None:
-    """Refuse descriptions of what is no feature, or that lack a text for a category."""
-    by_name = {column.name: column for column in columns}
-    for column in columns:
-        if column.label_of is None:
-            continue
-        of = by_name.get(column.label_of)
-        if of is None or not of.modelled or of.binned:
-            raise SchemaError(
-                f"feature {column.name!r}: label_of names no feature with categories; give the "
-                "name of the column that holds the codes"
-            )
-        described_labels(column, of)
 
 
 def described_labels(column: Feature, of: Feature) -> list[str | None]:

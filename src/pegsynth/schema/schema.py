@@ -24,7 +24,7 @@ from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import Feature, category_counts
 from pegsynth.schema.keys import PRIVATE, keys_of
 from pegsynth.schema.panel import Panel, check_panel, structural_rules
-from pegsynth.schema.related_columns import check_descriptions, check_parents, check_ruled_features
+from pegsynth.schema.related_columns import check_related
 from pegsynth.schema.rule_text import named_rules, resolved
 from pegsynth.schema.rules import NamedRule, Rule
 from pegsynth.schema.temporal import check_order
@@ -106,9 +106,7 @@ class Schema:
                     )
             if len(set(feature.heads)) < len(feature.heads):
                 raise SchemaError(f"feature {feature.name!r}: a head is listed twice")
-        check_descriptions(self.columns)
-        check_parents(self.features)
-        check_ruled_features(self.features, self.rules)
+        check_related(self.columns, self.rules)
         check_order(self.features)
         check_declared(self.analyses, self.tables_wanted, self.names)
         if self.panel is not None:

@@ -163,12 +163,6 @@ class ColumnTally:
         return pl.DataFrame(schema=TEXTS) if self.texts is None else self.texts
 
     @property
-    def nearly_unique(self) -> bool:
-        """Whether there is nearly one value per row, in a table of more than a few rows."""
-        distinct = MAX_TEXTS + 1 if self.texts is None else self.texts.height
-        return self.rows > FEW_ROWS and distinct > 0.9 * self.rows
-
-    @property
     def distinct(self) -> int:
         """Number of distinct values; about that many if they are too many to list."""
         return self.hashes.estimate if self.texts is None else self.texts.height
