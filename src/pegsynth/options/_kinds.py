@@ -13,7 +13,7 @@ import numbers
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -48,7 +48,7 @@ _Group = TypeVar("_Group")
 
 @dataclass(frozen=True)
 class Option:
-    """What is known of an option beside its name, type and default.
+    """What is known of an option beside its name and type.
 
     Parameters
     ----------
@@ -81,6 +81,7 @@ class Option:
     unless: str = ""
     flag: str = ""
     harmless: tuple[object, ...] = ()
+    default: Any = None
 
     @property
     def text(self) -> str:
@@ -120,7 +121,7 @@ def option(
     **more: Any,
 ) -> Any:
     """Declare an option of a group; see `Option`."""
-    return field(default=default, metadata={METADATA: Option(kind, help, **more)})
+    return field(default=default, metadata={METADATA: Option(kind, help, default=default, **more)})
 
 
 def again(group: type, name: str) -> Any:
@@ -139,20 +140,6 @@ def declared(*groups: type) -> dict[str, Option]:
     }
 
 
-def own_options(group: type) -> dict[str, tuple[Option, Any]]:
-    """Return the options that a group declares itself, with their defaults."""
-    return {
-        each.name: (each.metadata[METADATA], each.default)
-        for each in fields(group)
-        if METADATA in each.metadata and each.name in group.__annotations__
-    }
-
-
-def is_group(kind: Any) -> bool:
-    """Whether a type is a group of declared options."""
-    return is_dataclass(kind) and any(METADATA in each.metadata for each in fields(kind))
-
-
 def made_of(group: type[_Group], options: dict[str, Any]) -> _Group:
     """Take the options of a group out of some, and return them as one value."""
     return group(**{name: options.pop(name) for name in declared(group) if name in options})
@@ -160,14 +147,11 @@ def made_of(group: type[_Group], options: dict[str, Any]) -> _Group:
 
 def check_options(group: Any) -> None:
     """Check every option of a group and put it in its plain form."""
-    for each in fields(group):
-        if METADATA not in each.metadata:
-            continue
-        declaration: Option = each.metadata[METADATA]
-        value = getattr(group, each.name)
-        if value is None and declaration.kind == "whole" and each.default is not None:
-            check_whole(each.name, None, least=declaration.least)
-        object.__setattr__(group, each.name, declaration.checked(each.name, value))
+    for name, each in declared(type(group)).items():
+        value = getattr(group, name)
+        if value is None and each.kind == "whole" and each.default is not None:
+            check_whole(name, None, least=each.least)
+        object.__setattr__(group, name, each.checked(name, value))
 
 
 def flag_of(name: str) -> str:
@@ -387,13 +371,13 @@ def keywords(
     **defaults
         Other defaults than those declared.
     """
+    options = declared(*groups)
     taken = {
-        each.name: defaults.get(each.name, each.default)
-        for group in groups
-        for each in fields(group)
-        if METADATA in each.metadata and each.name not in without
+        name: defaults.get(name, each.default)
+        for name, each in options.items()
+        if name not in without
     }
-    renamed = {each.flag: name for name, each in declared(*groups).items() if each.flag}
+    renamed = {each.flag: name for name, each in options.items() if each.flag}
 
     def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         own = inspect.signature(function)

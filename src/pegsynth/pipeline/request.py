@@ -176,11 +176,11 @@ class Request(
         lenient
             Leave out what the method does not take, as a comparison of methods does.
         """
-        for name, (each, default) in method_options().items():
+        for name, each in method_options().items():
             value = self.stated(name)
             taken = name in method.options.__dataclass_fields__
             meant = method.harmless.get(name, each.harmless)
-            if not (taken or lenient) and value not in (None, (), False, default, *meant):
+            if not (taken or lenient) and value not in (None, (), False, each.default, *meant):
                 others = ", ".join(taking(name))
                 raise ParameterError(f"{each.flag_of(name)} goes with --method {others} only")
         given = {each.name: self.stated(each.name, each.default) for each in fields(method.options)}
@@ -324,7 +324,7 @@ class Request(
 
     def changed(self) -> list[str]:
         """Return the flags on how to draw that differ from their defaults."""
-        known = {name: each for name, (each, _) in method_options().items()}
+        known = method_options()
         ways = [name for name in known if name not in ("rows", "datasets", *_FITTED)]
         plain = Request(method=None)  # type: ignore[arg-type]
         stated = [each for each in ways if self.stated(each) != plain.stated(each)]
