@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -456,11 +455,12 @@ def joined(units: pl.DataFrame, rows: pl.DataFrame, panel: Panel) -> pl.DataFram
     return rows.join(units.select(key, *features), on=key, how="inner", maintain_order="left")
 
 
-def as_one(table: Any, schema: Schema) -> Any:
+def as_one(table: Any, schema: Schema, *, may_be_empty: bool = False) -> Any:
     """Return two tables, given as a pair, as one; any other table as it is."""
     if schema.panel is None or schema.panel.tables is None or not isinstance(table, tuple):
         return table
-    with open_table(TablePair(*table), dialect=schema.dialect) as reader:
+    pair = TablePair(*table)
+    with open_table(pair, dialect=schema.dialect, confidential=may_be_empty) as reader:
         return joined_original(reader, schema)
 
 
@@ -479,15 +479,3 @@ def joined_original(reader: TableReader, schema: Schema) -> pl.DataFrame:
     units = pl.concat(list(reader.batches([panel.unit, *panel.fixed])))
     rows = pl.concat(list(reader.children.batches([panel.unit, *changing])))
     return joined(units, rows, panel)
-
-
-def joined_files(units: Path, rows: Path, schema: Schema) -> pl.DataFrame:
-    """Return two published tables as one."""
-    if schema.panel is None:
-        raise ValueError("the schema has no panel")
-    tables = []
-    for path in (units, rows):
-        # Units of a release may have no rows at all.
-        with open_table(str(path), confidential=True) as reader:
-            tables.append(pl.concat(list(reader.batches())))
-    return joined(tables[0], tables[1], schema.panel)

@@ -28,6 +28,7 @@ from pegsynth.schema.related_columns import check_related
 from pegsynth.schema.rule_text import named_rules, resolved
 from pegsynth.schema.rules import NamedRule, Rule
 from pegsynth.schema.temporal import check_order
+from pegsynth.views import aligned
 
 _DECLARED = (
     *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
@@ -236,11 +237,7 @@ class Schema:
             gaps = "yes" if column.missing else ""
             unit = "unit" if column.name == self.unit else column.role
             lines.append((column.name, what, count, unit, gaps))
-        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-        table = "\n".join(
-            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        )
+        table = "\n".join(aligned(lines))
         most = self.panel.most if self.panel else self.rows_per_unit
         per_unit = f", at most {most} rows per unit" if self.unit else ""
         reviewed = "reviewed" if self.reviewed else "not reviewed"
