@@ -10,6 +10,7 @@ from pegsynth.auditing.agreeing_parts import VERIFICATION, verification_cases
 from pegsynth.auditing.cases import all_cases
 from pegsynth.auditing.coded_rows import PANELS, RECODINGS, panel_cases, recoding_cases
 from pegsynth.auditing.divergence import Finding, Loss, exactly
+from pegsynth.auditing.guess_cases import GUESSES, guess_cases
 from pegsynth.auditing.interference import Command, compare_all
 from pegsynth.auditing.interference_cases import groups
 from pegsynth.auditing.level_cases import level_cases, level_private_case, private_case, worst_path
@@ -56,6 +57,7 @@ PARTS: Final[Mapping[str, Callable[[], Sequence[AuditCase]]]] = {
     RECODINGS: recoding_cases,
     PANELS: _panels_and_pools,
     VERIFICATION: verification_cases,
+    GUESSES: guess_cases,
 }
 """Parts of the program that have exact audits of their own."""
 
