@@ -13,7 +13,7 @@ from pegsynth.methods.evidence.cell_errors import combined
 from pegsynth.methods.evidence.table_fit import TableFit
 from pegsynth.methods.evidence.table_replicates import replicates_of_fit
 from pegsynth.methods.evidence.table_rows import rows_of_fit
-from pegsynth.methods.released.row_replicates import Signs
+from pegsynth.methods.released._row_replicates import Signs
 from pegsynth.random import RandomStream
 from pegsynth.tables.published_tables import PublishedTable
 

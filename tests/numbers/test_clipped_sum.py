@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegsynth.auditing.numbers import exact_counts
+from pegsynth.auditing.measured_codecs import exact_counts
 from pegsynth.codec.bin_shape import Shape
 from pegsynth.codec.clipped_sum import STEPS, agreeing, steps_of, without_sum
 from pegsynth.codec.estimate import cell_masses
@@ -20,7 +20,7 @@ from pegsynth.codec.measured_numbers import constant_numbers, measure, settle
 from pegsynth.codec.number_grid import grid_of
 from pegsynth.codec.tails import visible_masses
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released.shape_replicates import replicated_shapes, reweighed
+from pegsynth.methods.released._shape_replicates import replicated_shapes, reweighed
 from pegsynth.privacy import Allowance
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema

@@ -26,6 +26,8 @@ from pegsynth.options._methods import (
     MOST_VISITS,
     PAPER_METHOD,
     REPLICATES,
+    ROW,
+    WEIGHT,
     BlockSizeOptions,
     CapOptions,
     GivenOptions,
@@ -43,8 +45,9 @@ from pegsynth.options._methods import (
     RowOptions,
     SweepOptions,
     TablesOptions,
+    named_weights,
+    weight_file,
 )
-from pegsynth.options.weight_names import WEIGHT, named_weights
 from pegsynth.runtime import usable_processors
 
 if TYPE_CHECKING:
@@ -184,6 +187,13 @@ class SourceOptions:
         "TOML file of analyses and tables that the release is to hold (R26).",
         unless=_BY_SCHEMA,
     )
+
+    def source(self, data: Any) -> Any:
+        """Return a table, or two, with what was said here of where it is and which rows."""
+        from pegsynth.tables.table_input import named_source
+
+        rowwise = self.query_is_rowwise
+        return named_source(data, table=self.table, query=self.query, rowwise=rowwise)
 
     @property
     def dialect(self) -> Dialect:
@@ -355,6 +365,7 @@ __all__ = [
     "MOST_VISITS",
     "PAPER_METHOD",
     "REPLICATES",
+    "ROW",
     "WEIGHT",
     "BlockSizeOptions",
     "BookOptions",
@@ -382,4 +393,5 @@ __all__ = [
     "SweepOptions",
     "TablesOptions",
     "named_weights",
+    "weight_file",
 ]

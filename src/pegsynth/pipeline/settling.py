@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.codec.paying import check_budget, wants_codec, wants_numbers
+from pegsynth.codec.paying import check_budget, wants_codec
 from pegsynth.codec.unfolding import check_unfolds
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.mechanisms.quality_distances import MOST_CELLS, QualityPlan, settle_quality
@@ -125,14 +125,11 @@ def settle(
     else:
         _check_panel(written, request)
         book, long = wide_schema(written), written
-    check_decoding(request.decode, measured=wants_numbers(book))
+    measured = any(each.wants_shape and each.binned for each in book.features)
+    check_decoding(request.decode, measured=measured)
     if request.complete:
         check_completable(book, dict(request.where))
-    request = replace(
-        request,
-        seed_pool=honest_seed_pool(data, request.seed_pool),
-        rows=_rows_wanted(request, book),
-    )
+    request = _honest(request, book, data)
     request, notes = request.settled(book, saved=saved, able=able)
     if book.panel is not None:
         book = _with_transitions(book, request, written)
@@ -162,13 +159,19 @@ def settle(
     return Settled(book, request, plan, notes, saved, long, quality)
 
 
-def _rows_wanted(request: Request, schema: Schema) -> int | None:
-    """Return the number of rows that was stated; of published tables as many as they count."""
-    if request.rows is not None or request.from_tables is None:
-        return request.rows
-    from pegsynth.methods.evidence.pegs_tables import rows_in_tables
+def _honest(request: Request, schema: Schema, data: Any) -> Request:
+    """Return a request that calls its seed pool by its name, with rows as published tables count.
 
-    return rows_in_tables(request.from_tables, schema)
+    These are needed where nobody stated a number.
+    """
+    pool, rows = honest_seed_pool(data, request.seed_pool), request.rows
+    if rows is None and request.from_tables is not None:
+        from pegsynth.methods.evidence.pegs_tables import rows_in_tables
+
+        rows = rows_in_tables(request.from_tables, schema)
+    if (pool, rows) == (request.seed_pool, request.rows):
+        return request
+    return replace(request, seed_pool=pool, rows=rows)
 
 
 def check_output(output: Path | DatabaseTarget, schema: Schema, request: Request) -> None:

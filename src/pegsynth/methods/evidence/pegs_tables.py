@@ -28,15 +28,15 @@ from pegsynth.methods.evidence.table_fit import TableFit, margins_of_tables
 from pegsynth.methods.evidence.table_replicates import replicates_of_fit
 from pegsynth.methods.evidence.table_rows import rows_of_fit
 from pegsynth.methods.registry import PegsTablesOptions
+from pegsynth.methods.released._draw import LOT
 from pegsynth.methods.released._values import NoisyTable, Released
-from pegsynth.methods.released.draw import LOT
 from pegsynth.methods.stored_model import StoredModel, StoredPlan
 from pegsynth.privacy import Event
 from pegsynth.privacy.noise_events import PublishedCounts
 from pegsynth.tables.published_tables import PublishedTable, read_evidence
 
 if TYPE_CHECKING:
-    from pegsynth.methods.released.row_replicates import Replicates
+    from pegsynth.methods.released._row_replicates import Replicates
     from pegsynth.privacy import Budget
     from pegsynth.privacy.assumptions import Parameters
     from pegsynth.random import RandomStream

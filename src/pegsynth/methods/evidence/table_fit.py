@@ -1,6 +1,6 @@
 """Candidate rows whose weights meet published tables, each cell as far as its error tells (R36).
 
-The weights w minimise the same sum as those of released blocks (`methods/released/joint_fit.py`):
+The weights w minimise the same sum as those of released blocks (`methods/released/_joint_fit.py`):
 how far each table is from what the rows add up to, by the error of its cells, and c KL(w || w0).
 A cell between two bounds has no normal error. It is met as the measurement that its bounds amount
 to, given what all other tables lead to expect (`cell_errors.as_measured`), worked out again at each
@@ -29,9 +29,9 @@ from pegsynth.methods.evidence.cell_errors import (
 )
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._estimates import Margins, with_floor
-from pegsynth.methods.released.joint_fit import CLOSENESS, soft_potentials
-from pegsynth.methods.released.pair_pool import PairNetwork
-from pegsynth.methods.released.row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
+from pegsynth.methods.released._joint_fit import CLOSENESS, soft_potentials
+from pegsynth.methods.released._pair_pool import PairNetwork
+from pegsynth.methods.released._row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
 from pegsynth.random import RandomStream
 from pegsynth.schema.rules import Rule
 from pegsynth.tables.published_tables import PublishedTable

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.methods.evidence.table_fit import MetTable, TableFit
-from pegsynth.methods.released.row_pool import Features, UInt16, cell_keys
-from pegsynth.methods.released.row_replicates import (
+from pegsynth.methods.released._row_pool import Features, UInt16, cell_keys
+from pegsynth.methods.released._row_replicates import (
     OF_ONE_WAYS,
     OF_TABLES,
     Cells,

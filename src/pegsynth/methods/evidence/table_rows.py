@@ -14,7 +14,7 @@ import numpy as np
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.methods.evidence.table_fit import TableFit
-from pegsynth.methods.released.row_pool import Features, Pool, UInt16
+from pegsynth.methods.released._row_pool import Features, Pool, UInt16
 from pegsynth.schema.rules import Rule
 
 _PASSES, _EXACT_PASSES = 4, 4
