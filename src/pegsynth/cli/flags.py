@@ -22,20 +22,23 @@ from pegsynth.options._kinds import Option, declared, made_of
 if TYPE_CHECKING:
     from pegsynth.random import Streams
 
+_KINDS_OF_DATA = (
+    "A .csv, .tsv, .parquet, .arrow, .sav, .dta, .sas7bdat, .xlsx or .duckdb file, a quoted glob, "
+    "a folder, an s3:// or gs:// address of such, or postgresql://.. or sqlite:///.. with --table "
+    "or --query."
+)
 Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A .csv, .tsv, .parquet, .arrow, .sav, .dta, .sas7bdat, .xlsx or .duckdb file, a "
-        "quoted glob, a folder, an s3:// or gs:// address of such, or postgresql://.. or "
-        "sqlite:///.. with --table or --query.",
+        help=_KINDS_OF_DATA,
     ),
 ]
 DataIfAny = Annotated[
     str | None,
     typer.Argument(
         metavar="[DATA]",
-        help="A table, as pegs synthesize takes it; none with --from-tables.",
+        help=f"{_KINDS_OF_DATA} None with --from-tables.",
         show_default=False,
     ),
 ]
