@@ -39,7 +39,7 @@ def test_python_shows_the_declared_arguments():
         (
             pegsynth.PeGS,
             {"engine", "master", "resume", "table", "query", "query_is_rowwise"}
-            | {"complete", "imputations"},
+            | {"complete", "imputations", "from_tables"},
         ),
     ):
         shown = inspect.signature(function).parameters
