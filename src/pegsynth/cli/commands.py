@@ -22,6 +22,7 @@ from pegsynth.cli.asking import (
 )
 from pegsynth.options import Publication
 from pegsynth.options.command_options import DraftOptions
+from pegsynth.runtime import loading
 
 if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request
@@ -32,28 +33,6 @@ Threads = Annotated[int | None, flags.of("threads")]
 _ROWS_IF_ANY = "Rows of each synthetic table; none with --synthesize."
 
 
-def register(app: typer.Typer) -> None:
-    """Add all commands to the application, in the order of the user's path."""
-    app.command("demo")(demo)
-    app.command("schema")(draft_schema)
-    app.command("plan")(plan)
-    app.command("release")(release)
-    app.command("synthesize")(synthesize_table)
-    app.command("fit")(fit)
-    app.command("sample")(sample)
-    app.command("impute")(impute)
-    app.command("evaluate")(evaluate)
-    app.command("compare")(compare)
-    app.command("combine")(combine)
-    app.command("verify")(verify)
-    app.command("inspect")(inspect)
-    app.command("tables")(tables)
-    app.command("book")(book)
-    app.command("trace")(trace)
-    app.command("audit")(audit)
-    app.command("studio")(studio)
-
-
 def demo(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder to write; an earlier demo is replaced.")
@@ -61,7 +40,8 @@ def demo(
     rows: Annotated[int, typer.Option("--rows", help="Rows of the synthetic table.")] = 5000,
 ) -> None:
     """Run the whole path on built-in, invented discharge data."""
-    from pegsynth.cli import working
+    with loading():
+        from pegsynth.cli import working
 
     working.demo(output, rows)
 
@@ -179,7 +159,8 @@ def synthesize_table(
 
         cluster.synthesize(source, schema, _folder(output, output_table), ledger, request)
     else:
-        from pegsynth.cli import working
+        with loading():
+            from pegsynth.cli import working
 
         working.synthesize(source, schema, _target(output, output_table), ledger, request)
 
@@ -212,7 +193,8 @@ def release(
     request: Request,
 ) -> None:
     """Write a release folder: public/ may be published, internal/ may not."""
-    from pegsynth.cli import working
+    with loading():
+        from pegsynth.cli import working
 
     source = flags.source(data if second is None else (data, second), request)
     working.release(source, schema, output, request, publication)
@@ -285,7 +267,8 @@ def sample(
 
         cluster.sample(model, _folder(output, output_table), ledger, request)
     else:
-        from pegsynth.cli import working
+        with loading():
+            from pegsynth.cli import working
 
         working.sample(model, _target(output, output_table), ledger, request)
 
@@ -311,7 +294,8 @@ def impute(
 
     Tables of a release keep what was promised for them; nothing is promised for others.
     """
-    from pegsynth.cli import working
+    with loading():
+        from pegsynth.cli import working
 
     working.impute(synthetic, schema, output, imputations=imputations, seed=seed, threads=threads)
 
@@ -337,7 +321,8 @@ def trace(
     """
     from dataclasses import replace
 
-    from pegsynth.cli import working
+    with loading():
+        from pegsynth.cli import working
 
     working.trace(model, replace(request, rows=1))
 
@@ -356,3 +341,32 @@ def _folder(output: str, table: str | None) -> str:
     if table is not None:
         raise ParameterError("--output-table goes with --engine local; Spark writes Parquet")
     return output
+
+
+COMMANDS: dict[str, flags.Command] = {
+    "demo": demo,
+    "schema": draft_schema,
+    "plan": plan,
+    "release": release,
+    "synthesize": synthesize_table,
+    "fit": fit,
+    "sample": sample,
+    "impute": impute,
+    "evaluate": evaluate,
+    "compare": compare,
+    "combine": combine,
+    "verify": verify,
+    "inspect": inspect,
+    "tables": tables,
+    "book": book,
+    "trace": trace,
+    "audit": audit,
+    "studio": studio,
+}
+"""All of them, in the order of the user's path."""
+
+
+def register(app: typer.Typer, only: str | None = None) -> None:
+    """Add a command to the application, or all of them; their flags take long to look at."""
+    for name in COMMANDS if only is None else (only,):
+        app.command(name)(COMMANDS[name])

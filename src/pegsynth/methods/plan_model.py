@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegsynth.mechanisms.privacy_filter import Price
-from pegsynth.methods.released.budget_split import margin_error, margin_weights
 from pegsynth.privacy import UnitBound
 
 if TYPE_CHECKING:
@@ -78,6 +77,8 @@ class PublicFigures:
         public: Sequence[Float64 | None] = (),
     ) -> PublicFigures:
         """Work them out; `public` are the shares of features that need no measuring."""
+        from pegsynth.methods.released.budget_split import margin_error, margin_weights
+
         counts, width = np.asarray(category_counts, dtype=np.float64), len(category_counts)
         noise = margin_error(
             price, rows_in, category_counts, margin_weights(category_counts, public)

@@ -25,16 +25,8 @@ from pegsynth.codec.unfolding import (
     with_types,
 )
 from pegsynth.errors import ParameterError
-from pegsynth.inference.combining_rules import PART
 from pegsynth.methods.base import Model
-from pegsynth.methods.completion import check_completable, completed_frames
 from pegsynth.methods.drawn_features import replaced_features
-from pegsynth.methods.released.calibration import CALIBRATED_ROWS, OVERSAMPLED, Calibration
-from pegsynth.methods.released.declared_plan import labels_of_declared
-from pegsynth.methods.released.draw import released_total
-from pegsynth.methods.released.replicates import LEAST_REPLICATES
-from pegsynth.methods.released.row_replicates import FITTED_ROWS, Signs, bounded
-from pegsynth.methods.released.shape_replicates import replicated_shapes, reweighed
 from pegsynth.methods.session import Session
 from pegsynth.options import WEIGHT, How, ReplicateOptions, RowOptions
 from pegsynth.progress import Progress, quiet
@@ -47,6 +39,7 @@ if TYPE_CHECKING:
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.kernels.arrays import Float64
     from pegsynth.methods.base import Codes
+    from pegsynth.methods.released.calibration import Calibration
     from pegsynth.methods.released.published import Released
 
 WEIGHT_DIGITS = 6
@@ -183,11 +176,15 @@ def drawn_frames(
     count = getattr(session.plan.options, "replicates", None)
     calibration: Calibration | None = getattr(session.sampler, "calibration", None)
     if calibration is not None and how == "labels":
+        from pegsynth.methods.released.declared_plan import labels_of_declared
+
         raise labels_of_declared()
     if count is not None:
         check_weight_names(table_schema(model, wide=wide), session.plan.options)
     models = _own_models(session, datasets)
     if calibration is not None:
+        from pegsynth.methods.released.calibration import OVERSAMPLED
+
         versions = session.draw_declared(rows, datasets, OVERSAMPLED)
         tables = [
             _chosen(session, own, calibration, version, told)
@@ -222,7 +219,7 @@ def _with_codes(
 def _own_models(session: Session, datasets: int) -> list[Model]:
     """Return the model of every table: with shapes of its own where it has noise of its own."""
     model = session.model
-    if datasets < LEAST_REPLICATES or getattr(session.plan.options, "shared_noise", True):
+    if datasets == 1 or getattr(session.plan.options, "shared_noise", True):
         return [model] * datasets
     shapes = _shape_replicates(model, session.stream, datasets, drawn=True, beyond=False)
     return [replace(model, shapes=each) for each in shapes]
@@ -232,6 +229,8 @@ def _shape_replicates(
     model: Model, stream: RandomStream, count: int, *, drawn: bool, beyond: bool
 ) -> list[dict[str, Shape]]:
     """Return the shapes inside bins with fresh noise, and with other rows where asked (R28)."""
+    from pegsynth.methods.released.shape_replicates import replicated_shapes
+
     schema = model.schema
     alike = (float(schema.rows_per_unit) if schema.unit else 1.0) if drawn else 0.0
     return replicated_shapes(
@@ -252,6 +251,9 @@ def _chosen(
     told: Decoding,
 ) -> Iterator[tuple[Codes, pl.DataFrame]]:
     """Yield as many rows as were asked for, chosen by what their values add (R26)."""
+    from pegsynth.methods.released.calibration import CALIBRATED_ROWS, OVERSAMPLED
+    from pegsynth.methods.released.draw import released_total
+
     released, chunks = version
     total = max(released_total(released), 1.0)
     words = session.stream.substream()
@@ -303,6 +305,10 @@ def _weighted(
 
     The rows are those of a table without weights: replicates have random numbers of their own.
     """
+    from pegsynth.inference.combining_rules import PART
+    from pegsynth.methods.released.row_replicates import FITTED_ROWS, Signs, bounded
+    from pegsynth.methods.released.shape_replicates import reweighed
+
     model, stream = session.model, session.stream.aside("replicates")
     first: list[tuple[Codes, pl.DataFrame]] = []
     for pair in table:
@@ -396,6 +402,8 @@ def check_decoding(how: How | None, *, measured: bool) -> None:
 
 def check_completes(model: Model, given: Mapping[str, str]) -> None:
     """Refuse completed tables of a model where they would mean nothing (R23)."""
+    from pegsynth.methods.completion import check_completable
+
     check_completable(model.schema, given)
     options = model.plan.options if model.plan is not None else None
     if options is not None and replaced_features(options):
@@ -430,6 +438,8 @@ def completed_versions(
     versions
         r.
     """
+    from pegsynth.methods.completion import completed_frames
+
     # Values in a dataframe are not written in the dialect of files.
     schema = replace(session.model.schema, dialect=Dialect())
     stream = session.stream.aside(f"table {number}")

@@ -21,21 +21,7 @@ from pegsynth.codec.paying import (
 )
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.methods import get, methods, taking
-from pegsynth.methods.forecast import (
-    Asked,
-    Forecast,
-    folded_notes,
-    forecast,
-    none_can,
-    settle_method,
-)
 from pegsynth.methods.registry import method_options
-from pegsynth.methods.released.asked_counts import check_asked
-from pegsynth.methods.released.declared_plan import (
-    declared_costs,
-    labels_of_declared,
-    settle_declared,
-)
 from pegsynth.options import (
     AUTO,
     PAPER_METHOD,
@@ -64,6 +50,7 @@ from pegsynth.schema.wide_schema import at_all_positions, measured_positions, wi
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import AnyMethod, Plan
+    from pegsynth.methods.forecast import Asked, Forecast
     from pegsynth.schema import Schema
 
 _BUDGET_WORDS = re.compile(r"(?<![\w-])(?:epsilon per row|epsilon|delta|alpha|l)(?![\w-])")
@@ -232,6 +219,8 @@ class Request(
         found = self._declared_method(schema)
         if found is None and self.method != AUTO:
             return replace(self, method=self.method or PAPER_METHOD), ()
+        from pegsynth.methods.forecast import settle_method
+
         partial = bool(self.synthesize)
         method, reason = found or settle_method(
             AUTO,
@@ -305,6 +294,8 @@ class Request(
 
     def forecast(self, schema: Schema) -> Forecast:
         """Compare all methods under the stated epsilon, each with the flags that it takes."""
+        from pegsynth.methods.forecast import forecast
+
         found = forecast(self.planned_schema(schema), self.asked(schema, lenient=True))
         return replace(found, at=lambda epsilon: replace(self, epsilon=epsilon).forecast(schema))
 
@@ -318,6 +309,9 @@ class Request(
         """
         if self.epsilon is None:
             raise BudgetError("a plan needs --epsilon, the total for the whole release")
+        from pegsynth.methods.forecast import folded_notes, none_can
+        from pegsynth.methods.released.declared_plan import declared_costs
+
         budget = self.budget  # A budget that cannot be is refused as such.
         schema = wide_schema(self.written(schema))
         notes: list[str] = []
@@ -334,6 +328,11 @@ class Request(
 
     def check_declared(self, schema: Schema) -> None:
         """Refuse declared analyses and tables that could not be drawn or written later."""
+        if not (schema.analyses or schema.tables_wanted):
+            return
+        from pegsynth.methods.released.asked_counts import check_asked
+        from pegsynth.methods.released.declared_plan import labels_of_declared, settle_declared
+
         for table in schema.tables_wanted:
             check_asked(table.features)
         calibrated = self.decode == "labels" and schema.analyses and not self.where
