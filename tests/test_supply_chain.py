@@ -117,7 +117,7 @@ def grows_no_tree(program, folder):
         (("synthesize", *table, "--rows", "9", "--method", "cart", "-o", "s.csv"), "--method cart"),
         (("synthesize", *table, "--rows", "9", "--method", "forest", "-o", "s.csv"), "forest"),
         (("evaluate", "data.csv", public, *table[1:], "--target", "a"), "--target"),
-        (("impute", public, *table[1:], "-o", "i.csv"), "--complete"),
+        (("impute", public, *table[1:], "--imputations", "1", "-o", "i.csv"), "completing"),
     ):
         done = subprocess.run(
             [sys.executable, "-c", program, *map(str, arguments)],

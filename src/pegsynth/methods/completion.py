@@ -59,7 +59,7 @@ def check_completable(schema: Schema, given: Mapping[str, str] | None = None) ->
     given
         Features that keep a given value in every row.
     """
-    check_trees("--complete")
+    check_trees("completing tables")
     features = [feature for feature in schema.features if feature.missing]
     if not features:
         raise ParameterError(
