@@ -14,7 +14,7 @@ import pytest
 from msgspec import structs
 
 from noise_laws import gaussian, laplace
-from pegsynth.auditing.noise_laws import noise_law, noise_probability, shifted
+from pegsynth.auditing.exact_laws import noise_law, noise_probability, shifted
 from pegsynth.auditing.paths import (
     ORDERS,
     Explorer,
@@ -26,12 +26,12 @@ from pegsynth.auditing.paths import (
 )
 from pegsynth.auditing.released import AUDITED, ReleasedCase, released_case, released_cases
 from pegsynth.auditing.run import audit, audited_methods
-from pegsynth.auditing.statistical import blocks_lower_bound, blocks_trial
+from pegsynth.auditing.statistical import blocks_trial, lower_bound
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.bins import Noise
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released import dependences, fit
+from pegsynth.methods.released import _details, _fit
 from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection
 
 CASES = {each.name: each for each in released_cases()}
@@ -140,8 +140,8 @@ def test_rows_of_a_map_counted_twice_are_caught(monkeypatch):
     }
     assert {"dependence", "rows that a map explains", "map"} <= purposes
     assert held(case)
-    shipped = dependences.rows_explained
-    monkeypatch.setattr(dependences, "rows_explained", lambda *given: 2 * shipped(*given))
+    shipped = _details.rows_explained
+    monkeypatch.setattr(_details, "rows_explained", lambda *given: 2 * shipped(*given))
     assert audit_paths(case).excess > 0
 
 
@@ -183,13 +183,13 @@ class NeverRefuses(WatchedFilter):
 
 
 def test_amounts_that_overspend_are_refused_and_their_twin_is_caught(monkeypatch, small):
-    shipped = fit.split_budget
+    shipped = _fit.split_budget
 
     def generous(*arguments, **options):
         split = shipped(*arguments, **options)
         return replace(split, first=1.5 * split.first, second=1.5 * split.second)
 
-    monkeypatch.setattr(fit, "split_budget", generous)
+    monkeypatch.setattr(_fit, "split_budget", generous)
     with pytest.raises(BudgetError, match="more than what is left"):
         audit_paths(small)
     assert not held(replace(small, budget_filter=NeverRefuses))
@@ -367,8 +367,8 @@ class SilentZeros(PrivacyFilter):
 @pytest.mark.slow(seconds=20)
 def test_whole_releases_stay_below_their_claim_and_a_twin_is_proved_wrong():
     trial = blocks_trial(1.0)
-    assert blocks_lower_bound(trial, 150) < trial.claim
-    assert blocks_lower_bound(replace(trial, budget_filter=SilentZeros), 150) > trial.claim
+    assert lower_bound(trial, 150) < trial.claim
+    assert lower_bound(replace(trial, budget_filter=SilentZeros), 150) > trial.claim
 
 
 def test_every_pair_of_the_first_case_is_a_neighbour():

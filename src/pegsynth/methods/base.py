@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
     from pegsynth.codec.code_table import KeptRows
     from pegsynth.methods.counting import ConfidentialTable
-    from pegsynth.methods.released.calibration import Calibration
-    from pegsynth.methods.released.published import Released
-    from pegsynth.methods.released.row_replicates import Replicates
+    from pegsynth.methods.released import Calibration, Released, Replicates
     from pegsynth.privacy import Budget, Event, Guarantee, Ledger
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress
@@ -145,7 +143,7 @@ class Model:
     frame: FrameKind | None = None
 
 
-class Sampler(ABC):
+class Sampler:
     """Draws rows of one model under one plan. What they cost is settled and charged before.
 
     Parameters
@@ -173,9 +171,13 @@ class Sampler(ABC):
         self.assumptions = assumptions
         self.lock = threading.Lock()
 
-    @abstractmethod
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
         """Return K datasets of n rows as streams of code chunks."""
+        return [self.table(rows, stream) for _ in range(datasets)]
+
+    def table(self, rows: int, stream: RandomStream) -> Rows:
+        """Return one dataset, for methods that draw each by itself."""
+        raise NotImplementedError
 
     def versions(
         self, rows: int, datasets: int, stream: RandomStream

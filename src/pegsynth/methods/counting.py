@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.codec.code_table import CodeTable
     from pegsynth.kernels.arrays import Codes, Int64
-    from pegsynth.methods.released.counted import CountedTable
-    from pegsynth.methods.released.sum_design import SumDesign
+    from pegsynth.methods.released import CountedTable, SumDesign
 
 PAIRS, BLOCKS = "pair counts", "blocks"
 
@@ -111,7 +110,7 @@ class StreamedTable:
 
     def sums(self, design: SumDesign) -> Int64:
         """Read the table once more, on the fine bins of the design."""
-        from pegsynth.methods.released.sum_design import SumCounter
+        from pegsynth.methods.released import SumCounter
 
         counter = SumCounter(design)
         table, total = self.table.under(design.schema), self.table.reader.expected_rows

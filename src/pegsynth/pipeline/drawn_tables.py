@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.kernels.arrays import Float64
     from pegsynth.methods.base import Codes
-    from pegsynth.methods.released.calibration import Calibration
-    from pegsynth.methods.released.published import Released
+    from pegsynth.methods.released import Calibration, Released
 
 WEIGHT_DIGITS = 6
 
@@ -176,14 +175,14 @@ def drawn_frames(
     count = getattr(session.plan.options, "replicates", None)
     calibration: Calibration | None = getattr(session.sampler, "calibration", None)
     if calibration is not None and how == "labels":
-        from pegsynth.methods.released.declared_plan import labels_of_declared
+        from pegsynth.methods.released import labels_of_declared
 
         raise labels_of_declared()
     if count is not None:
         check_weight_names(table_schema(model, wide=wide), session.plan.options)
     models = _own_models(session, datasets)
     if calibration is not None:
-        from pegsynth.methods.released.calibration import OVERSAMPLED
+        from pegsynth.methods.released import OVERSAMPLED
 
         versions = session.draw_declared(rows, datasets, OVERSAMPLED)
         tables = [
@@ -229,7 +228,7 @@ def _shape_replicates(
     model: Model, stream: RandomStream, count: int, *, drawn: bool, beyond: bool
 ) -> list[dict[str, Shape]]:
     """Return the shapes inside bins with fresh noise, and with other rows where asked (R28)."""
-    from pegsynth.methods.released.shape_replicates import replicated_shapes
+    from pegsynth.methods.released import replicated_shapes
 
     schema = model.schema
     alike = (float(schema.rows_per_unit) if schema.unit else 1.0) if drawn else 0.0
@@ -251,8 +250,7 @@ def _chosen(
     told: Decoding,
 ) -> Iterator[tuple[Codes, pl.DataFrame]]:
     """Yield as many rows as were asked for, chosen by what their values add (R26)."""
-    from pegsynth.methods.released.calibration import CALIBRATED_ROWS, OVERSAMPLED
-    from pegsynth.methods.released.draw import released_total
+    from pegsynth.methods.released import CALIBRATED_ROWS, OVERSAMPLED, released_total
 
     released, chunks = version
     total = max(released_total(released), 1.0)
@@ -306,8 +304,7 @@ def _weighted(
     The rows are those of a table without weights: replicates have random numbers of their own.
     """
     from pegsynth.inference.combining_rules import PART
-    from pegsynth.methods.released.row_replicates import FITTED_ROWS, Signs, bounded
-    from pegsynth.methods.released.shape_replicates import reweighed
+    from pegsynth.methods.released import FITTED_ROWS, Signs, bounded, reweighed
 
     model, stream = session.model, session.stream.aside("replicates")
     first: list[tuple[Codes, pl.DataFrame]] = []

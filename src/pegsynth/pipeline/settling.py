@@ -149,7 +149,7 @@ def settle(
     budget, quality = request.budget, None
     if publication is not None and publication.quality is not None:
         _check_quality(book, request, panel=long is not None)
-        from pegsynth.methods.released.declared_plan import affordable_tables
+        from pegsynth.methods.released import affordable_tables
 
         # What was declared is bought without being named once more.
         named = (*publication.quality_tables, *affordable_tables(book, MOST_CELLS))
