@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegsynth.cli import flags
-from pegsynth.cli.asking import (
-    audit,
-    book,
-    combine,
-    compare,
-    evaluate,
-    inspect,
-    studio,
-    tables,
-    verify,
-)
+from pegsynth.cli import asking, flags
 from pegsynth.options import Publication
 from pegsynth.options.command_options import DraftOptions
-from pegsynth.runtime import loading
 
 if TYPE_CHECKING:
     from pegsynth.pipeline.request import Request
@@ -40,8 +29,7 @@ def demo(
     rows: Annotated[int, typer.Option("--rows", help="Rows of the synthetic table.")] = 5000,
 ) -> None:
     """Run the whole path on built-in, invented discharge data."""
-    with loading():
-        from pegsynth.cli import working
+    from pegsynth.cli import working
 
     working.demo(output, rows)
 
@@ -171,16 +159,9 @@ def synthesize_table(
     request: Request,
 ) -> None:
     """Write one synthetic table, and its ledger first."""
-    source = flags.source(data, request)
-    if request.engine == "spark":
-        from pegsynth.cli import cluster
-
-        cluster.synthesize(source, schema, _folder(output, output_table), ledger, request)
-    else:
-        with loading():
-            from pegsynth.cli import working
-
-        working.synthesize(source, schema, _target(output, output_table), ledger, request)
+    source = request.source(data)
+    engine, target = _engine(request, output, output_table)
+    engine.synthesize(source, schema, target, ledger, request)
 
 
 @flags.taking(
@@ -211,10 +192,9 @@ def release(
     request: Request,
 ) -> None:
     """Write a release folder: public/ may be published, internal/ may not."""
-    with loading():
-        from pegsynth.cli import working
+    from pegsynth.cli import working
 
-    source = flags.source(data if second is None else (data, second), request)
+    source = request.source(data if second is None else (data, second))
     working.release(source, schema, output, request, publication)
 
 
@@ -246,9 +226,7 @@ def fit(
 ) -> None:
     """Count DATA into a model file (CONFIDENTIAL), with or without a budget."""
     engine = "cluster" if request.engine == "spark" else "working"
-    import_module(f"pegsynth.cli.{engine}").fit(
-        flags.source(data, request), schema, output, request
-    )
+    import_module(f"pegsynth.cli.{engine}").fit(request.source(data), schema, output, request)
 
 
 @flags.taking(
@@ -280,15 +258,8 @@ def sample(
     A model fitted with a budget spends from it and takes no other; for one without,
     state a budget here.
     """
-    if request.engine == "spark":
-        from pegsynth.cli import cluster
-
-        cluster.sample(model, _folder(output, output_table), ledger, request)
-    else:
-        with loading():
-            from pegsynth.cli import working
-
-        working.sample(model, _target(output, output_table), ledger, request)
+    engine, target = _engine(request, output, output_table)
+    engine.sample(model, target, ledger, request)
 
 
 def impute(
@@ -312,8 +283,7 @@ def impute(
 
     Tables of a release keep what was promised for them; nothing is promised for others.
     """
-    with loading():
-        from pegsynth.cli import working
+    from pegsynth.cli import working
 
     working.impute(synthetic, schema, output, imputations=imputations, seed=seed, threads=threads)
 
@@ -339,26 +309,23 @@ def trace(
     """
     from dataclasses import replace
 
-    with loading():
-        from pegsynth.cli import working
+    from pegsynth.cli import working
 
     working.trace(model, replace(request, rows=1))
 
 
-def _target(output: str, table: str | None) -> Path | DatabaseTarget:
-    """Return the file, or the table of a database, that the flags of a command name."""
+def _engine(
+    request: Request, output: str, table: str | None
+) -> tuple[ModuleType, str | Path | DatabaseTarget]:
+    """Return what does the work, and the file, folder or table of a database that it fills."""
+    from pegsynth.errors import ParameterError
     from pegsynth.tables.table_output import named_target
 
-    return named_target(output, table=table)
-
-
-def _folder(output: str, table: str | None) -> str:
-    """Return the folder that a cluster is to write."""
-    from pegsynth.errors import ParameterError
-
+    if request.engine != "spark":
+        return import_module("pegsynth.cli.working"), named_target(output, table=table)
     if table is not None:
         raise ParameterError("--output-table goes with --engine local; Spark writes Parquet")
-    return output
+    return import_module("pegsynth.cli.cluster"), output
 
 
 COMMANDS: dict[str, flags.Command] = {
@@ -370,16 +337,16 @@ COMMANDS: dict[str, flags.Command] = {
     "fit": fit,
     "sample": sample,
     "impute": impute,
-    "evaluate": evaluate,
-    "compare": compare,
-    "combine": combine,
-    "verify": verify,
-    "inspect": inspect,
-    "tables": tables,
-    "book": book,
+    "evaluate": asking.evaluate,
+    "compare": asking.compare,
+    "combine": asking.combine,
+    "verify": asking.verify,
+    "inspect": asking.inspect,
+    "tables": asking.tables,
+    "book": asking.book,
     "trace": trace,
-    "audit": audit,
-    "studio": studio,
+    "audit": asking.audit,
+    "studio": asking.studio,
 }
 """All of them, in the order of the user's path."""
 
