@@ -21,7 +21,7 @@ from checks.bench.released_coverage import METHOD, NORMAL, How, held, release, u
 from checks.bench.value_coverage import NUMBERS, means_of, released_table
 from pegsynth.inference import combine
 from pegsynth.methods import released as released_room
-from pegsynth.methods.released.row_replicates import Replicates, Signs
+from pegsynth.methods.released._row_replicates import Replicates, Signs
 from pegsynth.random import RandomStream
 
 T_QUANTILE = 2.086
