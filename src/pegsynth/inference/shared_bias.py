@@ -56,10 +56,10 @@ WIDENED = (
     "where noise may hide up to {} rows"
 )
 LEVEL = 0.95
-_WIDTHS = ((1.0, 2 / 3), (math.exp(-(3**0.5) * WIDTH_SPREAD), 1 / 6))
-WIDTHS = (*_WIDTHS, (1 / _WIDTHS[1][0], 1 / 6))
-"""Widths of a tail beside that of the upper values, and their chances: three points with the first
-five moments of the normal law that `codec.tails` expects of their logs."""
+_POINTS, _CHANCES = np.polynomial.hermite_e.hermegauss(5)
+WIDTHS = np.exp(WIDTH_SPREAD * _POINTS)
+"""Widths of a tail beside that of the upper values: five points of the normal law that
+`codec.tails` expects of their logs, with their chances before anything is known of the tail."""
 _WORTH_TELLING = 1.05
 
 Estimates = Callable[[Numbers], Mapping[str, float]]
@@ -169,14 +169,15 @@ def longer_tails(
     """Yield what values may be if their tail goes on, each with its chance.
 
     The law is log-normal and agrees with two upper quantiles; it may be wider or narrower beyond
-    them. Nothing is yielded where it has less than one row beyond the largest value.
+    them, as far as noise is likely to hide what it has there. Nothing is yielded where that is
+    less than one row.
 
     Parameters
     ----------
     values
         Numbers, NaN where there is none. Only those above 0 have this tail.
     hidden
-        The most weight of rows that may lie beyond.
+        The weight of rows beyond which they would have been seen, `VISIBLE` deviations of noise.
     limit
         The largest number that there is.
     """
@@ -186,25 +187,32 @@ def longer_tails(
         return
     order = mine[np.argsort(-values[mine], kind="stable")]
     sizes, counted = values[order], weights[order]
-    usual = float(counted.mean())
-    law = upper_law(Seen(counted, sizes, sizes), hidden / VISIBLE, outwards=True)
+    noise = hidden / VISIBLE
+    law = upper_law(Seen(counted, sizes, sizes), noise, outwards=True)
+    widths = law.width * WIDTHS
+    centres = law.centres(widths)
     last = math.log(float(sizes[0]))
-    for factor, chance in WIDTHS:
-        width = law.width * factor
-        (centre,) = law.centres(np.array([width])).tolist()
-        beyond = float(ndtr((centre - last) / width))
-        mass = min(total * beyond, hidden)
-        if mass < usual:
+    beyond, further = (ndtr((centres - end) / widths) for end in (last, last + _OCTAVE))
+    masses = total * beyond
+    # An octave is seen by itself: what is further out than the next one does not show it.
+    chances = _CHANCES * ndtr((hidden - total * (beyond - further)) / noise)
+    chances /= max(float(chances.sum()), _NEVER)
+    # The middle of every row's weight.
+    place = np.cumsum(counted) - counted / 2
+    for centre, width, part, mass, chance in zip(
+        centres.tolist(), widths.tolist(), beyond.tolist(), masses, chances.tolist(), strict=True
+    ):
+        if chance < _NEVER or mass < float(counted.mean()):
             continue
-        # The middle of every row's weight, as a part of what lies beyond.
-        place = (np.cumsum(counted) - counted / 2) / mass
-        outer = place < 1
-        moved = np.exp(np.minimum(centre - width * ndtri(place[outer] * beyond), _LARGEST))
+        outer = place < mass
+        moved = centre - width * ndtri(place[outer] / mass * part)
         longer = values.copy()
-        longer[order[outer]] = np.minimum(np.maximum(moved, sizes[outer]), limit)
+        longer[order[outer]] = np.clip(np.exp(np.minimum(moved, _LARGEST)), sizes[outer], limit)
         yield chance, longer
 
 
+_NEVER = 1e-9
+_OCTAVE = math.log(2.0)
 _LARGEST = math.log(np.finfo(np.float64).max) / 2
 """Squares of numbers must not overflow."""
 
