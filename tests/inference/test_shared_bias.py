@@ -296,3 +296,38 @@ def test_an_analysis_needs_the_ledger_whatever_is_fitted():
     for fit in ("los ~ sev", procedures.means("los"), deviation):
         with pytest.raises(ParameterError, match="state it"):
             pegsynth.replicated(fit, frame(), analysis="los")
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_a_function_gets_longer_tables_as_it_got_the_table(kind):
+    _, table = long_table(4)
+    table = table.with_columns(pl.col("los").round().cast(pl.Int16))
+    given = table.to_pandas() if kind == "pandas" else table
+    if kind == "pandas":
+        given.index = given.index + 7
+    types = []
+
+    def mean(rows, weights):
+        types.append(type(rows))
+        if kind == "pandas":
+            assert (rows.index == given.index).all()
+        assert "int" in str(rows["los"].dtype).lower()
+        return {"mean": float(np.average(np.asarray(rows["los"]), weights=weights))}
+
+    found = pegsynth.replicated(mean, given, ledger=ledger(5.0), analysis="los")
+    plain = pegsynth.replicated(mean, given)
+    assert set(types) == {type(given)}
+    assert found.combined.std_error[0] > plain.combined.std_error[0]
+
+
+def test_what_cannot_be_estimated_of_a_longer_tail_is_not_moved_by_it():
+    _, table = long_table(5)
+    largest = table["los"].max()
+
+    def mean(rows, weights):
+        if rows["los"].max() > largest:
+            raise ParameterError("no such value")
+        return {"mean": float(np.average(rows["los"].to_numpy(), weights=weights))}
+
+    found = pegsynth.replicated(mean, table, ledger=ledger(5.0), analysis="los")
+    assert found.bse == pegsynth.replicated(mean, table).bse

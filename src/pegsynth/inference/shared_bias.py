@@ -25,6 +25,7 @@ import polars as pl
 from scipy.special import ndtr, ndtri
 
 from pegsynth.codec.tails import VISIBLE, WIDTH_SPREAD, Seen, upper_law
+from pegsynth.errors import ParameterError
 from pegsynth.inference.choice import from_released_blocks, rows_in_of
 from pegsynth.inference.combine import Combined
 from pegsynth.inference.combining_rules import Numbers
@@ -154,13 +155,24 @@ def _widened(found: Combined, asked: Asked, name: str, column: Float64, hidden: 
         bound = None if known is None else (known.highest if sign > 0 else known.lowest)
         limit = math.inf if bound is None else sign * bound
         for chance, sizes in longer_tails(sign * column, asked.weights, hidden, limit):
-            moved = pl.Series(name, sign * sizes, nan_to_null=True)
-            table = from_frame(asked.frame).lazy().with_columns(moved).collect()
-            fitted = asked.estimates_of(table)
-            if all(each in fitted for each in found.names):
-                off = np.array([fitted[each] for each in found.names]) - found.estimate
-                covariance += chance * np.outer(off, off)
+            off = _shift(found, asked, name, sign * sizes)
+            covariance += chance * np.outer(off, off)
     return replace(found, covariance=covariance, variance=np.diag(covariance).copy())
+
+
+def _shift(found: Combined, asked: Asked, name: str, values: Float64) -> Float64:
+    """Return by how much estimates move where a number has other values; 0 where they have none."""
+    table = from_frame(asked.frame).lazy().collect()
+    if table[name].dtype.is_integer():
+        values = np.rint(values)
+    try:
+        fitted = asked.estimates_of(table.with_columns(pl.Series(name, values, nan_to_null=True)))
+    except ParameterError:
+        # Of these values it cannot be estimated, as where a category has no row left.
+        fitted = {}
+    now = np.atleast_1d(np.asarray(found.estimate, dtype=np.float64))
+    pairs = zip(found.names, now.tolist(), strict=True)
+    return np.array([fitted.get(each, value) - value for each, value in pairs])
 
 
 def longer_tails(

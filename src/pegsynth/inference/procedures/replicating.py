@@ -55,7 +55,7 @@ from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.feature import number_text
-from pegsynth.tables.caller_frames import frame_kind, from_frame, to_kind
+from pegsynth.tables.caller_frames import frame_kind, from_frame, to_kind, with_index
 
 Family: TypeAlias = Literal["gaussian", "binomial", "poisson"]
 
@@ -236,9 +236,8 @@ def replicated(
     if weight is None and ledger is not None:
         weight = next(iter(weights_of(ledger)), None)
     weights = weights_in(frame, weight)
-    kind = frame_kind(frame)
     if isinstance(fit, Statistic):
-        kind, rows = None, from_frame(frame).lazy().collect()
+        rows = from_frame(frame).lazy().collect()
     else:
         fit, rows = _of_function(fit), frame
     prepared = fit.prepare(rows, weights[0], schema)
@@ -249,8 +248,9 @@ def replicated(
         return estimates_of(prepared.estimates(weights), names)
 
     def again(table: pl.DataFrame) -> Estimates:
-        told = fit.prepare(to_kind(table, kind), weights[0], schema)
-        return estimates_of(told.estimates(weights[0]), names)
+        like = with_index(to_kind(table, frame_kind(rows), like=rows), rows)
+        changed = fit.prepare(like, weights[0], schema)
+        return estimates_of(changed.estimates(weights[0]), names)
 
     main, *rest = map(estimates, weights)
     if fit.counted and ledger is not None and floor is None:
