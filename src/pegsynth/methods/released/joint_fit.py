@@ -36,15 +36,17 @@ import numpy as np
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.residuals import centred
-from pegsynth.methods.released.one_way import Margins
-from pegsynth.methods.released.ordered_products import (
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._estimates import (
     TWO_LEVELS,
     AddedProducts,
+    Axes,
+    Margins,
     standard_scores,
     tilt_towards,
     tilted,
 )
-from pegsynth.methods.released.pair_residuals import (
+from pegsynth.methods.released._pairs import (
     MEAN_ABSOLUTE_NORMAL,
     PAIR,
     cell_noise,
@@ -52,10 +54,8 @@ from pegsynth.methods.released.pair_residuals import (
     projected,
     summed_noise,
 )
-from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released._values import NoisyTable
 from pegsynth.methods.released.row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
-from pegsynth.methods.released.smoothing import Axes
-from pegsynth.methods.released.steps import Steps
 
 CLOSENESS = np.geomspace(2.0**-24, 2.0**8, 33)
 """Values of c that likelihoods are taken for."""
