@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.inference.release_views import ReleaseViews
-from pegsynth.options.weight_names import ROW
+from pegsynth.options import ROW
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Schema
 
@@ -148,7 +148,7 @@ class Release(ReleaseViews):
         )
 
 
-def _plain(table: Any) -> pl.DataFrame:
+def _plain(table: object) -> pl.DataFrame:
     from pegsynth.tables.caller_frames import from_frame
 
     return from_frame(table).lazy().collect()
