@@ -9,8 +9,7 @@ from scipy.optimize import brentq, minimize
 
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._estimates import AddedProducts, Margins
-from pegsynth.methods.released._values import NoisyTable
-from pegsynth.methods.released.joint_fit import (
+from pegsynth.methods.released._joint_fit import (
     CLOSENESS,
     FittedTable,
     JointFit,
@@ -18,7 +17,8 @@ from pegsynth.methods.released.joint_fit import (
     likely_closeness,
     soft_potentials,
 )
-from pegsynth.methods.released.row_pool import Pool
+from pegsynth.methods.released._row_pool import Pool
+from pegsynth.methods.released._values import NoisyTable
 from pegsynth.random import RandomStream
 
 SIZES = (2, 3, 2)

@@ -293,7 +293,7 @@ def _write_completed(path: Path, frame: pl.DataFrame, schema: Schema) -> None:
         writer.write(frame)
 
 
-_STAYS = 200_000
+_STAYS = 500_000
 _REVIEWER = "pegs demo"
 
 

@@ -54,8 +54,8 @@ from pegsynth.methods.released._pairs import (
     projected,
     summed_noise,
 )
+from pegsynth.methods.released._row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
 from pegsynth.methods.released._values import NoisyTable
-from pegsynth.methods.released.row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
 
 CLOSENESS = np.geomspace(2.0**-24, 2.0**8, 33)
 """Values of c that likelihoods are taken for."""
