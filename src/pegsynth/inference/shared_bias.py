@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import ndtr, ndtri
 
 from pegsynth.codec.tails import VISIBLE, WIDTH_SPREAD, Seen, upper_law
 from pegsynth.errors import ParameterError
@@ -193,6 +192,8 @@ def longer_tails(
     limit
         The largest number that there is.
     """
+    from scipy.special import ndtr, ndtri
+
     mine = np.flatnonzero(values > 0)
     total = float(weights[mine].sum())
     if total <= 0 or values[mine].max() >= limit:
