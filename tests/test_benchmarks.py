@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lanes import long_form
 from spark_clusters import QUICK_JAVA
 from system import is_installed
 
@@ -23,6 +24,7 @@ def bench(*arguments):
     )
 
 
+@long_form
 @pytest.mark.slow(seconds=130)
 def test_quick_form_computes_every_figure(tmp_path):
     done = bench("--quick", "--output", tmp_path)

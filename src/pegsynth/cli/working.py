@@ -40,7 +40,6 @@ from pegsynth.pipeline.running import (
 )
 from pegsynth.pipeline.settling import LEAST_ROOM, check_output, settle
 from pegsynth.privacy import Ledger
-from pegsynth.publishing.facts import completed_name
 from pegsynth.publishing.folder import check_folder, new_folder
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -263,6 +262,7 @@ def impute(
 ) -> None:
     """Complete the tables and write all versions, or none."""
     from pegsynth.api.functions import impute as completed_tables
+    from pegsynth.publishing.facts import completed_name
 
     one_file = table_format(output) is not None
     if one_file:
@@ -302,7 +302,7 @@ def _write_completed(path: Path, frame: pl.DataFrame, schema: Schema) -> None:
         writer.write(frame)
 
 
-_STAYS = 200_000
+_STAYS = 500_000
 _REVIEWER = "pegs demo"
 
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from pegsynth.kernels.arrays import Float64, Int64
 
@@ -70,7 +69,7 @@ def standing_out(nodes: int, deviation: float, *, laplace: bool, chance: float =
     each = chance / max(nodes, 1)
     if laplace:
         return -deviation * math.log(2 * each) / math.sqrt(2.0)
-    return -deviation * float(ndtri(each))
+    return -deviation * _normal_quantile(each)
 
 
 def visible_masses(
@@ -248,12 +247,12 @@ def _upper_law(seen: Seen, deviation: float, *, outwards: bool) -> tuple[float, 
     if inner > 0.5:
         outer, inner = min(outer, 0.25), 0.5
     first, second = (_log_quantile(seen, share, outwards=outwards) for share in (inner, outer))
-    steps = float(ndtri(1 - outer) - ndtri(1 - inner))
+    steps = _normal_quantile(1 - outer) - _normal_quantile(1 - inner)
     width = max(abs(second - first) / steps, _NARROWEST)
     if _VISIBLE * deviation > total / 4:
         width = max(width, _USUAL_WIDTH)
     sign = 1.0 if outwards else -1.0
-    return first - sign * width * float(ndtri(1 - inner)), width
+    return first - sign * width * _normal_quantile(1 - inner), width
 
 
 def _log_quantile(seen: Seen, share: float, *, outwards: bool) -> float:
@@ -282,12 +281,21 @@ def _shares(
     outwards: bool,
 ) -> Float64:
     """Return the shares of octaves under laws of several widths that meet at one quantile."""
+    from scipy.special import ndtr
+
     sign = 1.0 if outwards else -1.0
     low, high = (near, far) if outwards else (-far, -near)
     # Widths change beyond the inner quantile, where all laws have the same share.
-    hinge = sign * centre + width * float(ndtri(1 - _FURTHER_IN * _OUTER))
-    centres = hinge - widths * float(ndtri(1 - _FURTHER_IN * _OUTER))
+    hinge = sign * centre + width * _normal_quantile(1 - _FURTHER_IN * _OUTER)
+    centres = hinge - widths * _normal_quantile(1 - _FURTHER_IN * _OUTER)
     upper = (low - centres[:, None]) / widths[:, None]
     lower = (high - centres[:, None]) / widths[:, None]
     found: Float64 = ndtr(-upper) - ndtr(-lower)
     return found
+
+
+def _normal_quantile(share: float) -> float:
+    """Return the quantile of the standard normal law; SciPy is loaded for numbers alone."""
+    from scipy.special import ndtri
+
+    return float(ndtri(share))
