@@ -34,6 +34,7 @@ from pegsynth.methods.stored_model import StoredPlan as PlanParts
 from pegsynth.options import PAPER_METHOD, Order, PriorKind
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
+from pegsynth.privacy.noise_events import PublishedCounts
 from pegsynth.privacy.privacy_json import event_from_builtins, event_to_builtins
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
@@ -54,6 +55,10 @@ NOTICE = "CONFIDENTIAL: exact counts, and perhaps rows, of a confidential table;
 SHAREABLE = (
     "SHAREABLE: noisy counts of released blocks, paid for by the events in this file; rows may be "
     "drawn from it without limit"
+)
+PUBLIC_TABLES = (
+    "SHAREABLE: made of published tables and of nothing else; it may go wherever these may, and "
+    "has no guarantee of its own"
 )
 UNCOVERED = (
     "CONFIDENTIAL: noisy counts of released blocks that no guarantee covers; not for release"
@@ -100,6 +105,8 @@ def notice_of(model: Model) -> str:
     if not get(model.method).released or model.plan is None:
         return NOTICE
     events = (*model.ledger.events, *model.plan.events)
+    if any(isinstance(event, PublishedCounts) for event in events):
+        return PUBLIC_TABLES
     covered = Ledger(events, delta=model.plan.budget.delta or 0.0).guarantee.epsilon is not None
     return SHAREABLE if covered else UNCOVERED
 
@@ -307,20 +314,18 @@ def shape_arrays(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
     """Return shapes as arrays; features are told by their place among the shapes' names."""
     found: dict[str, NDArray[Any]] = {}
     for name, shape in shapes.items():
-        parts = {**shape.arrays(), "unit": np.array([shape.unit], dtype=np.float64)}
+        parts: dict[str, NDArray[Any]] = {
+            **shape.arrays(),
+            "unit": np.array([shape.unit], dtype=np.float64),
+        }
         if shape.source is not None:
-            parts |= _source_arrays(shape.source)
+            tree, bounds = shape.source.tree, shape.source.bounds
+            about = [float(tree.laplace), float(bounds is not None), *(bounds or (0.0, 0.0))]
+            parts[_TREE] = np.array([*(level.deviation for level in tree.levels), *about])
+            # A level at which nothing was looked at has a deviation of 0 and no arrays.
+            parts |= {f"tree {part}": array for part, array in tree.arrays().items() if len(array)}
         found |= {f"{_SHAPE}{name}: {part}": array for part, array in parts.items()}
     return found
-
-
-def _source_arrays(source: ShapeSource) -> dict[str, NDArray[Any]]:
-    tree = source.tree
-    deviations = [level.deviation for level in tree.levels]
-    about = [float(tree.laplace), float(source.bounds is not None), *(source.bounds or (0.0, 0.0))]
-    # A level at which nothing was looked at has a deviation of 0 and no arrays.
-    levels = {f"tree {part}": array for part, array in tree.arrays().items() if len(array)}
-    return {_TREE: np.array([*deviations, *about]), **levels}
 
 
 def stored_shapes(arrays: Mapping[str, NDArray[Any]], schema: Schema) -> dict[str, Shape]:
