@@ -13,9 +13,9 @@ import pegsynth
 from command import pegs
 from pegsynth.errors import PegsynthError
 from pegsynth.methods import get, methods
+from pegsynth.methods import forecast as forecasting
 from pegsynth.methods.forecast import forecast
 from pegsynth.options._kinds import in_python as in_python_words
-from pegsynth.pipeline import request
 from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Budget, Shares
 from pegsynth.schema import Feature, Rule, Schema
@@ -255,5 +255,5 @@ def test_a_choice_by_other_options_would_be_told_apart(home, settled, monkeypatc
     asked = {"rows": 500, "epsilon": epsilon, "block_size": 4}
     second = on_the_command_line(home, "plain", asked, settled)
     assert second.method == "pegs-rs"
-    monkeypatch.setattr(request, "settle_method", earlier)
+    monkeypatch.setattr(forecasting, "settle_method", earlier)
     assert in_python(home, "plain", asked, settled) != second

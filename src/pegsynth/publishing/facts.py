@@ -18,6 +18,7 @@ from pegsynth.privacy import Ledger, NoisyCounts, NoisySums
 from pegsynth.privacy.assumptions import Parameters
 from pegsynth.privacy.draw_events import DRAWS
 from pegsynth.privacy.events import CategoriesFound, Diversity, PooledRows, UnitBound
+from pegsynth.privacy.noise_events import PublishedCounts
 from pegsynth.privacy.statement import rows_folded
 from pegsynth.publishing.about import NOTHING, About, release_date
 from pegsynth.publishing.policy import NO_POLICY, Policy
@@ -86,6 +87,11 @@ class RunFacts:
         if method == "contingency":
             return self.lacks_result("unperturbed") and not self.options.get("log_linear")
         return method == "bootstrap"
+
+    @property
+    def from_tables(self) -> bool:
+        """Whether published tables are all that rows were made of (R36)."""
+        return any(isinstance(event, PublishedCounts) for event in self.ledger.events)
 
     def lacks_result(self, code: str) -> bool:
         """Whether something was done that no result covers, for a reason of that code."""
@@ -188,6 +194,8 @@ class RunFacts:
         How many rows or values it concerned is computed from the original, and is said nowhere
         unless it was paid for.
         """
+        if self.from_tables:
+            return []
         drawn = [each for each in self.schema.features if each.name not in self.kept]
         said = page(
             "preprocessing.j2",

@@ -35,7 +35,7 @@ from pegsynth.tables.atomic import atomic_text
 
 _FILES = {
     "README.md": "this page",
-    "privacy.json": "every event that touched the original table, and what follows from it",
+    "privacy.json": "every step that read data, and what follows from it",
     "PRIVACY.md": "what is promised, in words",
     "HOW-TO-ANALYSE.md": "what the tables are good for, and code",
     "QUALITY.md": "what the tables can be trusted for",

@@ -28,6 +28,8 @@ _WORDS = ("as chance", "close", "roughly alike", "far apart")
 _LEVELS: tuple[Level, ...] = ("green", "green", "amber", "red")
 _Word: TypeAlias = tuple[str, Level]
 _UNKNOWN: _Word = ("not computed", "none")
+_MOST_DRAWN = 1e300
+"""Larger numbers are not drawn: the width of an axis would overflow."""
 _NUMBERS_SHOWN, _BARS, _TAIL = 6, 16, 0.98
 _WIDTH, _HEIGHT = 155, 60
 _PAIRS_WIDTH, _PAIRS_HEIGHT = 330, 156
@@ -158,11 +160,13 @@ def _outline(cumulative: Cumulative) -> Iterator[dict[str, object]]:
     values = cumulative.values
     last = bisect_left(cumulative.original, _TAIL)
     low, high = values[0], values[min(last, len(values) - 1)]
+    if max(abs(low), abs(high)) > _MOST_DRAWN:
+        return
     whole = all(value == int(value) for value in values)
     step = (high - low) / _BARS
     if whole:
         step, high = max(1.0, float(ceil(step))), high + 1
-    if step <= 0:
+    if low + step <= low:
         return
     ends = [low + step * place for place in range(ceil((high - low) / step) + 1)]
     for series, shares in (("original", cumulative.original), ("synthetic", cumulative.synthetic)):
