@@ -18,7 +18,7 @@ from checks.bench.peers.scores import score
 from checks.bench.peers.tables import Table, data_folder, load
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.released.domain import Domain
-from pegsynth.methods.released.draw import take_rows
+from pegsynth.methods.released.draw import draw_rows
 from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.steps import Steps
 from pegsynth.privacy import Budget
@@ -54,7 +54,7 @@ def one_release(table: Table, epsilon: float, seed: int | None, steps: Steps) ->
         steps=steps,
         threads=2,
     )
-    return take_rows(released, fit, rows, stream)
+    return np.concatenate(list(draw_rows(released, rows, stream, steps=steps, ready=fit)))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -19,7 +19,7 @@ from checks.bench.coverage_tally import Interval, Release
 from pegsynth.inference import Combined, Floor, combine
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.released.domain import Domain
-from pegsynth.methods.released.draw import draw_rows, released_total, take_rows
+from pegsynth.methods.released.draw import draw_rows, released_total
 from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.published import Released
 from pegsynth.methods.released.replicates import Source, own_noise_tables
@@ -138,7 +138,8 @@ def release(population: Population, which: Release, how: How) -> Analysed:
     )
     source = Source(released, budget_filter.events, rules=population.rules)
     rows = len(codes)
-    drawn, count = take_rows(released, ready, rows, stream), how.replicates
+    lots = draw_rows(released, rows, stream, ready=ready)
+    drawn, count = np.concatenate(list(lots)), how.replicates
     found = Replicates.fitted(source, drawn, stream, count=count, rows=rows, threads=threads)
     lines = found.weights(drawn, Signs(stream.substream(), count).take(rows))
     own = (

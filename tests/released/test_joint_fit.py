@@ -284,4 +284,4 @@ def test_a_product_with_a_feature_of_two_levels_is_left_to_the_fit():
         )
     for pair in pairs:
         table = fit.pool.expected(pair)
-        assert np.array_equal(fit._tilted(pair, table), table)
+        assert np.array_equal(fit._tilted(pair, table, fit._products()), table)

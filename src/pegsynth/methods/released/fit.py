@@ -30,7 +30,7 @@ from pegsynth.methods.released.declared_plan import DeclaredPlan, measured_table
 from pegsynth.methods.released.dependences import Search, told_details
 from pegsynth.methods.released.details import Merging, details_on_levels
 from pegsynth.methods.released.domain import Domain
-from pegsynth.methods.released.draw import fine_shares, pool_rows, released_total
+from pegsynth.methods.released.draw import fine_shares, fitted_rows, released_total
 from pegsynth.methods.released.first_round import FirstRound, place_block
 from pegsynth.methods.released.joint_fit import JointFit
 from pegsynth.methods.released.one_way import Margins, anchored
@@ -122,7 +122,7 @@ def release_blocks(
     details = details_on_levels(domain.details, told, levels)
     scaled = anchored(one_ways, is_public, rows_estimated)
     margins = Margins.of(scaled, levels, shares, rows_estimated, details)
-    size = min(pool_rows(released, max(drawn, 1)), rows_at_once(len(plan.pairs), MOST_POOL))
+    size = min(fitted_rows(released, max(drawn, 1)), rows_at_once(len(plan.pairs), MOST_POOL))
     pool = Pool(margins.sizes, size, stream, rules=domain.rules, threads=threads)
     released = replace(released, levels=levels, details=details)
 

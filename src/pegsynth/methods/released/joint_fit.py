@@ -28,8 +28,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from dataclasses import dataclass, field, replace
+from itertools import combinations, groupby, pairwise
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -56,6 +58,9 @@ from pegsynth.methods.released.published import NoisyTable
 from pegsynth.methods.released.row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
 from pegsynth.methods.released.smoothing import Axes
 from pegsynth.methods.released.steps import Steps
+
+if TYPE_CHECKING:
+    from pegsynth.methods.released.pair_pool import PairModel
 
 CLOSENESS = np.geomspace(2.0**-24, 2.0**8, 33)
 """Values of c that likelihoods are taken for."""
@@ -131,6 +136,10 @@ class JointFit:
         Sums of products of ordered features, which noise does not bend.
     raked
         Whether tables are met as they are, without a look at noise.
+    followed
+        Tables whose potentials led to `base`: what a latent class model says of all pairs.
+    pairs
+        What pools are drawn by, where all pairs were measured.
     """
 
     pool: Pool
@@ -143,6 +152,8 @@ class JointFit:
     ones: list[Float64] = field(default_factory=list)
     products: AddedProducts = field(default_factory=lambda: AddedProducts({}))
     raked: bool = False
+    followed: Sequence[FittedTable] = ()
+    pairs: PairModel | None = None
 
     def start(
         self, blocks: Sequence[NoisyTable] = (), residuals: Sequence[NoisyTable] = ()
@@ -178,10 +189,31 @@ class JointFit:
         self.pool.weigh(self.margins.total)
         self.raked, nothing = True, np.zeros(0)
         self.tables = [
-            FittedTable(features, self.pool.keys(features), counts, *[nothing] * 3)
+            FittedTable(
+                features, self.pool.keys(features), counts, nothing, np.zeros(len(counts)), nothing
+            )
             for features, counts in targets
         ]
         self._scale_by(self.tables * sweeps)
+
+    def on(self, pool: Pool, sweeps: int) -> JointFit:
+        """Weigh another pool, drawn by the same numbers, as this one is weighed.
+
+        Weights are w_0 exp(sum of potentials), and potentials belong to tables, not to rows. What
+        a few rows led to by chance is undone by some sweeps over all.
+        """
+        pool.weigh(self.margins.total)
+        numbered: dict[Features, UInt16] = {}
+        _scaled(pool, self.followed, numbered)
+        base = pool.weights.copy()
+        tables = _scaled(pool, self.tables, numbered)
+        other = replace(self, pool=pool, base=base, tables=tables)
+        if self.raked:
+            other._scale_by(tables * sweeps)
+        else:
+            other.sweep(sweeps)
+            other._keep_some_weight()
+        return other
 
     def sweep(self, times: int = 1, only: Sequence[FittedTable] = ()) -> None:
         """Scale the weights by all tables or some; one-way counts, known best, come last."""
@@ -200,9 +232,7 @@ class JointFit:
         """
         self._add_products(standard_scores(levels, ordered, self.margins))
         self.sweep(_LAST_SWEEPS)
-        # Noise below zero everywhere says nothing.
-        if not self.pool.weights.sum() > _LEAST_TOTAL * self.margins.total:
-            self.pool.weights = self.base.copy()
+        self._keep_some_weight()
 
     def aims(self) -> list[tuple[UInt16, Float64]]:
         """Return tables that rows should meet which are taken from the pool.
@@ -222,8 +252,9 @@ class JointFit:
         measured = [each for each in self.tables[len(sizes) :] if each.products is None]
         self.ones = [self._after_its_turn(each) for each in ones]
         found = [(each.keys, cells) for each, cells in zip(ones, self.ones, strict=True)]
+        products = self._products()
         found += [
-            (each.keys, self._tilted(each.features, self._after_its_turn(each)))
+            (each.keys, self._tilted(each.features, self._after_its_turn(each), products))
             for each in measured
         ]
         known = {each.features for each in measured}
@@ -236,13 +267,25 @@ class JointFit:
             found += [(self.pool.keys(pair), self.pool.expected(pair)) for pair in others]
         return found
 
+    def _keep_some_weight(self) -> None:
+        """Go back to where weights started if nothing is left: noise below zero says nothing."""
+        if not self.pool.weights.sum() > _LEAST_TOTAL * self.margins.total:
+            self.pool.weights = self.base.copy()
+
     def _scale_by(self, turns: Sequence[FittedTable]) -> None:
-        """Scale the weights by the cells of one table after the other."""
+        """Scale the weights by the cells of one table after the other.
+
+        A table with the same cells as the one before it has its turn in the same pass over rows.
+        """
+        passes = [list(group) for _, group in groupby(turns, key=lambda each: id(each.keys))]
         sums = self._expected(turns[0])
-        for table, following in pairwise([*turns, turns[0]]):
-            factors = self._factors(table, sums)
+        for tables, (following, *_) in pairwise([*passes, passes[0]]):
+            factors = np.ones(len(sums))
+            for table in tables:
+                own = self._factors(table, sums)
+                sums, factors = sums * own, factors * own
             cells = self.pool.cells(following.features)
-            sums = self.pool.scale(table.keys, factors, following.keys, cells)
+            sums = self.pool.scale(tables[0].keys, factors, following.keys, cells)
 
     def _expected(self, table: FittedTable) -> Float64:
         """Return what the weighted pool expects in the cells of a table."""
@@ -251,7 +294,9 @@ class JointFit:
     def _factors(self, table: FittedTable, sums: Float64) -> Float64:
         """Return by how much the weights in every cell of a table are scaled at its turn."""
         if self.raked:
-            return kernels.rake_factors(sums, table.noisy, MOST_FACTOR)
+            raked = kernels.rake_factors(sums, table.noisy, MOST_FACTOR)
+            table.potentials = table.potentials + np.log(raked)
+            return raked
         before, table.potentials = table.potentials, self._potentials(table, sums, MOST_FACTOR)
         factors: Float64 = np.exp(table.by_cell(table.potentials - before))
         return factors
@@ -380,34 +425,43 @@ class JointFit:
                 cells = self._wanted(table, table.noisy)
                 variance *= cells.size / free_cells(levels)
                 self.products.add(table.features, levels, cells, variance, residual=True)
-        known = {each.features: each.keys for each in self.tables}
+        places = {each.features: place for place, each in enumerate(self.tables)}
+        found = []
         for pair, precision in self.products.precisions.items():
-            keys = known[pair] if pair in known else self.pool.keys(pair)
+            place = places.get(pair, len(self.tables))
+            keys = self.tables[place].keys if pair in places else self.pool.keys(pair)
             measured, spread = np.array([self.products.mean(pair)]), np.array([1 / precision])
             added = self.products.by_cell(pair)
             start, nothing = np.zeros(1), np.zeros(len(CLOSENESS))
-            self.tables.append(
-                FittedTable(pair, keys, measured, spread, start, nothing, products=added)
-            )
+            table = FittedTable(pair, keys, measured, spread, start, nothing, products=added)
+            found.append((place, table))
+        # Each stands behind the table of the same cells, so that both have their turn in one pass.
+        ordered = [*((place, each) for place, each in enumerate(self.tables)), *found]
+        self.tables = [table for _, table in sorted(ordered, key=itemgetter(0))]
 
-    def _tilted(self, features: Features, table: Float64) -> Float64:
-        """Return a small table with the sums of products that its features should have.
+    def _products(self) -> dict[tuple[int, int], float]:
+        """Return the sums of products that tables should have.
 
         Products with a feature of two levels are left to the fit, which knows them better than
         their own table does: others tell of them, too.
         """
+        return {
+            (each.features[0], each.features[1]): self._product(each)
+            for each in self.tables
+            if each.products is not None and min(self._levels(each.features)) > TWO_LEVELS
+        }
+
+    def _tilted(
+        self, features: Features, table: Float64, products: Mapping[tuple[int, int], float]
+    ) -> Float64:
+        """Return a small table with the sums of products that its features should have."""
         if len(features) > _MOST_TILTED:
             return table
         cells = table.reshape(self._levels(features))
         margins: dict[Axes, Float64] = {
             (axis,): self.ones[each] for axis, each in enumerate(features)
         }
-        wanted = {
-            (each.features[0], each.features[1]): self._product(each)
-            for each in self.tables
-            if each.products is not None and min(self._levels(each.features)) > TWO_LEVELS
-        }
-        return tilted(cells, features, wanted, self.products.scores, margins).ravel()
+        return tilted(cells, features, products, self.products.scores, margins).ravel()
 
     def _product(self, table: FittedTable) -> float:
         """Return what the weights would add up to in a sum of products if it had its turn now.
@@ -421,6 +475,22 @@ class JointFit:
 
     def _levels(self, features: Features) -> list[int]:
         return [self.pool.sizes[each] for each in features]
+
+
+def _scaled(
+    pool: Pool, tables: Sequence[FittedTable], numbered: dict[Features, UInt16]
+) -> list[FittedTable]:
+    """Scale the weights of a pool by tables that another pool was fitted to; return its own.
+
+    Tables of the same features share the cells of rows, which are kept in `numbered`.
+    """
+    found = []
+    for table in tables:
+        if table.features not in numbered:
+            numbered[table.features] = pool.keys(table.features)
+        found.append(replace(table, keys=numbered[table.features]))
+        pool.weights *= np.exp(table.by_cell(table.potentials))[found[-1].keys]
+    return found
 
 
 def soft_potentials(

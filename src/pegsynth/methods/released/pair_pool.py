@@ -18,7 +18,12 @@ import numpy as np
 
 from pegsynth.kernels.arrays import Float64
 from pegsynth.methods.released.hidden_classes import HiddenClasses, fitted_classes
-from pegsynth.methods.released.joint_fit import CLOSENESS, JointFit, likely_closeness
+from pegsynth.methods.released.joint_fit import (
+    CLOSENESS,
+    FittedTable,
+    JointFit,
+    likely_closeness,
+)
 from pegsynth.methods.released.one_way import Margins
 from pegsynth.methods.released.pair_residuals import PAIR, PairEstimates, dependence, free_cells
 from pegsynth.methods.released.published import NoisyTable
@@ -113,9 +118,10 @@ class PairModel:
 
     def start(self, fit: JointFit, blocks: Sequence[NoisyTable] = ()) -> None:
         """Weigh a pool to one-way counts, all pairs and blocks."""
+        fit.pairs = self
         fit.pool.weigh(fit.margins.total)
         if self.classes is not None and self.explains_more_than(fit):
-            follow(self.classes, self.estimates.pairs, fit)
+            fit.followed = follow(self.classes, self.estimates.pairs, fit)
         if self.crowded:
             fit.times_closer = _CROWDED_CLOSENESS
         fit.start(blocks, [each for each in self.residuals if len(each.features) == PAIR])
@@ -139,11 +145,15 @@ class PairModel:
         return bool(by_classes.max() - self.classes.figures / 2 > by_pool.max())
 
 
-def follow(classes: HiddenClasses, pairs: Sequence[Features], fit: JointFit) -> None:
-    """Rake a pool to what a latent class model says of all pairs."""
+def follow(
+    classes: HiddenClasses, pairs: Sequence[Features], fit: JointFit
+) -> Sequence[FittedTable]:
+    """Rake a pool to what a latent class model says of all pairs; return these tables."""
     total = fit.margins.total
     said = [(pair, classes.pair(pair).ravel() * total) for pair in pairs]
-    JointFit(fit.pool, fit.margins, fit.steps).meet(said, _SWEEPS)
+    raked = JointFit(fit.pool, fit.margins, fit.steps)
+    raked.meet(said, _SWEEPS)
+    return raked.tables
 
 
 def links_of(blocks: Sequence[NoisyTable]) -> set[Features]:

@@ -33,7 +33,6 @@ from pegsynth.methods.released.draw import (
     draw_rows,
     level_codes,
     released_total,
-    take_rows,
 )
 from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.measuring_sums import CodedValues, ValueTable, measure_analyses
@@ -340,9 +339,7 @@ class ReleasedSampler(Sampler):
     ) -> Iterator[NDArray[np.uint32]]:
         schema, plan, fit = self._schema, self._plan, self._fit
         given = clamped_codes(schema, plan.options)
-        ready = None if given else fit.ready
-        if first and ready is not None and plan.options.rows == rows <= LOT:
-            return _in_parts(iter([take_rows(fit.released, ready, rows, stream)]))
+        ready = fit.ready if first and plan.options.rows == rows and not given else None
         lots = draw_rows(
             fit.released,
             rows,
@@ -351,6 +348,7 @@ class ReleasedSampler(Sampler):
             rules=schema.rules,
             given=given,
             threads=self._threads,
+            ready=ready,
         )
         return _in_parts(lots)
 
