@@ -60,6 +60,7 @@ check: $(STAMP)
 	$(BIN)/ruff check src tests checks studies tools docs/conf.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/words.py
 
 format: $(STAMP)
 	$(BIN)/ruff format src tests checks studies tools docs/conf.py
