@@ -41,8 +41,9 @@ POOL_ROWS = 200_000
 _MOST_POOLS = 4.0
 FIT_ROWS = 1 << 16
 """The most rows of a pool that potentials are found by."""
+_WORTH_GROWING = 2
 _SWEEPS = 10
-_GROWN_SWEEPS = 2
+_GROWN_SWEEPS = 32
 MOST_POOLS_FOR_GIVEN = 64
 _SMALLEST_GIVEN = 1 << 14
 _POOLS_TO_JUDGE_BY = 8
@@ -106,7 +107,8 @@ def pool_rows(released: Released, rows: int) -> int:
 
 def fitted_rows(released: Released, rows: int) -> int:
     """Return the rows of the pool that potentials are found by, which more rows do not need."""
-    return min(pool_rows(released, rows), FIT_ROWS)
+    size = pool_rows(released, rows)
+    return size if size < _WORTH_GROWING * FIT_ROWS else FIT_ROWS
 
 
 def grown(released: Released, fit: JointFit, stream: RandomStream, rows: int) -> JointFit:
@@ -116,7 +118,7 @@ def grown(released: Released, fit: JointFit, stream: RandomStream, rows: int) ->
         fit.pairs.draw(pool, fit.margins, fit.steps, released.order)
     else:
         fill(released, pool, fit.steps)
-    return fit.on(pool, _GROWN_SWEEPS)
+    return fit.on(pool, _SWEEPS if fit.raked else _GROWN_SWEEPS)
 
 
 def rebuild(released: Released, pool: Pool, steps: Steps) -> JointFit:

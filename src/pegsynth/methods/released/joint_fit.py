@@ -71,6 +71,8 @@ _MOST_TILTED = 3
 _ALL_ANEW = 10
 _ALL_SWEPT = 160
 _FIRST_SWEEPS, _LAST_SWEEPS = 4, 10
+_STILL = 0.1
+"""Weights have come to rest when a sweep moves tables by no more than this part of their noise."""
 _CLOSER_THAN_IT_IS = 0.6
 MOST_FACTOR = 3.0
 """The most by which one turn of a table scales the weights of a cell."""
@@ -169,7 +171,7 @@ class JointFit:
             self._measured(block)
         self._settle_closeness()
         # What is left over after residuals should be what they do not tell.
-        self.sweep(_FIRST_SWEEPS if residuals else 1)
+        self.sweep(_FIRST_SWEEPS if residuals else 1, still=_STILL)
 
     def take(self, table: NoisyTable) -> bool:
         """Add a measured table, and say whether it moved by more than its noise."""
@@ -208,20 +210,33 @@ class JointFit:
         base = pool.weights.copy()
         tables = _scaled(pool, self.tables, numbered)
         other = replace(self, pool=pool, base=base, tables=tables)
-        if self.raked:
-            other._scale_by(tables * sweeps)
-        else:
-            other.sweep(sweeps)
-            other._keep_some_weight()
+        other.sweep(sweeps, still=0.0 if self.raked else _STILL)
+        other._keep_some_weight()
         return other
 
-    def sweep(self, times: int = 1, only: Sequence[FittedTable] = ()) -> None:
-        """Scale the weights by all tables or some; one-way counts, known best, come last."""
-        count = len(self.pool.sizes)
-        others = only or self.tables[count:]
+    def sweep(
+        self, times: int = 1, only: Sequence[FittedTable] = (), *, still: float = 0.0
+    ) -> None:
+        """Scale the weights by all tables or some; one-way counts, known best, come last.
+
+        Parameters
+        ----------
+        still
+            Sweeps end before so many when one moves tables by less than this part of their noise.
+        """
+        count = 0 if self.raked else len(self.pool.sizes)
+        turns = [*(only or self.tables[count:]), *self.tables[:count]]
+        noise = [
+            MEAN_ABSOLUTE_NORMAL * float(np.sqrt(table.variance).sum())
+            for table in turns
+            if table.products is None
+        ]
         for _ in range(times):
-            self._scale_by([*others, *self.tables[:count]])
+            moved = self._scale_by(turns)
             self.ones = self.pool.each(self._expected, self.tables[:count])
+            # Noise of more rows than there are says nothing of how far a table is to move.
+            if still and moved < still * sum(np.minimum(noise, self.ones[0].sum())):
+                break
 
     def finish(self, levels: Sequence[Int64], ordered: Sequence[bool]) -> None:
         """Come to rest, and meet the sums of products of ordered features.
@@ -231,7 +246,7 @@ class JointFit:
         bias.
         """
         self._add_products(standard_scores(levels, ordered, self.margins))
-        self.sweep(_LAST_SWEEPS)
+        self.sweep(_LAST_SWEEPS, still=_STILL)
         self._keep_some_weight()
 
     def aims(self) -> list[tuple[UInt16, Float64]]:
@@ -272,20 +287,23 @@ class JointFit:
         if not self.pool.weights.sum() > _LEAST_TOTAL * self.margins.total:
             self.pool.weights = self.base.copy()
 
-    def _scale_by(self, turns: Sequence[FittedTable]) -> None:
-        """Scale the weights by the cells of one table after the other.
+    def _scale_by(self, turns: Sequence[FittedTable]) -> float:
+        """Scale the weights by the cells of one table after the other; return how far all moved.
 
         A table with the same cells as the one before it has its turn in the same pass over rows.
         """
+        moved = 0.0
         passes = [list(group) for _, group in groupby(turns, key=lambda each: id(each.keys))]
         sums = self._expected(turns[0])
         for tables, (following, *_) in pairwise([*passes, passes[0]]):
-            factors = np.ones(len(sums))
+            before, factors = sums, np.ones(len(sums))
             for table in tables:
                 own = self._factors(table, sums)
                 sums, factors = sums * own, factors * own
+            moved += float(np.abs(sums - before).sum())
             cells = self.pool.cells(following.features)
             sums = self.pool.scale(tables[0].keys, factors, following.keys, cells)
+        return moved
 
     def _expected(self, table: FittedTable) -> Float64:
         """Return what the weighted pool expects in the cells of a table."""
