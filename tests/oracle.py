@@ -11,10 +11,17 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 
+from pegsynth.auditing.divergence import Loss, neighbours, worst_of
 from pegsynth.methods.gibbs.spec import HashSpec, tail_codes
 from pegsynth.schema import Rule
 
 Row = tuple[int, ...]
+
+
+def worst_loss(distribution, category_counts, most_rows, *, rows_per_unit=1) -> Loss:
+    """The worst figures over all small tables and their neighbours."""
+    pairs = neighbours(category_counts, most_rows, rows_per_unit=rows_per_unit)
+    return worst_of(distribution, pairs)
 
 
 def slow_key(spec: HashSpec, target: int, row: Sequence[int]) -> tuple[Row, int]:

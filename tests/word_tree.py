@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from fractions import Fraction
 
-from pegsynth.auditing.enumeration import enumerate_words
+from pegsynth.auditing.exact_laws import enumerate_words
 
 __all__ = ["enumerate_words", "largest_ratio", "ratio_range"]
 

@@ -38,9 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from checks.bench.ablation import DELTA, one_release
+from checks.bench.distances import tvd1, tvd2, tvd3
 from checks.bench.peers.scores import auc, logit_error
 from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, load
-from pegsynth.evaluation import tvd1, tvd2, tvd3
 from pegsynth.methods.released.budget_split import margin_weights
 from pegsynth.methods.released.smoothing import on_simplex
 from pegsynth.methods.released.steps import Steps

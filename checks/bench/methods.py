@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from checks.bench.distances import tvd1, tvd2
 from pegsynth import synthesize
 from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.evaluation import tvd1, tvd2
 
 DELTA = 1e-9
 ROWS = (1_000, 10_000)

@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from checks.bench.distances import tvd2
 from checks.bench.peers.tables import NoDataError, data_folder
 from pegsynth import Schema
 from pegsynth.codec.codec import encode
 from pegsynth.datasets import discharge, discharge_schema
-from pegsynth.evaluation import tvd2
 from pegsynth.methods import get
 from pegsynth.pipeline.fitting import fit
 from pegsynth.pipeline.request import Request

@@ -29,11 +29,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 import pegsynth
+from checks.bench.distances import tvd1, tvd2
 from checks.bench.family import CONFIRMING
 from checks.bench.peers.tables import NoDataError, data_folder, load
 from pegsynth.codec.codec import encode
 from pegsynth.errors import BudgetError
-from pegsynth.evaluation import tvd1, tvd2
 from pegsynth.schema import Feature, Schema
 
 FILE = Path(__file__).with_name("plan_cells.csv")

@@ -11,7 +11,6 @@ from checks.watch.pivots import pivot_checks
 from pegsynth.auditing.statistical import (
     CONFIDENCE,
     Trial,
-    blocks_lower_bound,
     blocks_trial,
     lower_bound,
     trial,
@@ -123,8 +122,8 @@ def audits(releases: int = 20_000) -> tuple[Audit, ...]:
         Audit(
             "pegs-once",
             "eight times the budget spent",
-            lambda: blocks_lower_bound(blocks, few) - blocks.claim,
-            lambda: blocks_lower_bound(dear, few) - blocks.claim,
+            lambda: lower_bound(blocks, few) - blocks.claim,
+            lambda: lower_bound(dear, few) - blocks.claim,
             slow=10,
         ),
     )

@@ -13,12 +13,12 @@ import pytest
 
 from pegsynth.auditing.found_categories import (
     CATEGORIES,
-    GivenNoise,
     audit_categories,
     categories_cases,
     claimed_by,
     counted,
 )
+from pegsynth.auditing.paths import WatchedFilter
 from pegsynth.auditing.run import audit
 from pegsynth.codec.finding_categories import Part
 from pegsynth.privacy.conversion import epsilon_at
@@ -40,7 +40,7 @@ def test_no_search_costs_more_than_is_claimed_and_the_claim_is_used(case):
 
 def test_both_worst_ways_to_deal_rows_occur():
     def p(case, count):
-        _, ledger = case.run(counted(()), lambda cells: np.zeros(cells, dtype=np.int64))
+        _, ledger = case.run(counted(()), lambda _, counts: counts)
         event = ledger.events[-1]
         variance = Fraction(event.variance_numerator, event.variance_denominator)
         return passing(variance, event.threshold, count)
@@ -49,7 +49,7 @@ def test_both_worst_ways_to_deal_rows_occur():
     assert 2 * p(TOGETHER, 1) < p(TOGETHER, 2)
 
 
-class TooLow(GivenNoise):
+class TooLow(WatchedFilter):
     """Compares with one less than the threshold that is recorded."""
 
     def _passing(self, event, counts):
@@ -57,7 +57,7 @@ class TooLow(GivenNoise):
         return np.where(noisy >= event.threshold, noisy, 0)
 
 
-class Unnoised(GivenNoise):
+class Unnoised(WatchedFilter):
     """Compares the counts themselves."""
 
     def _passing(self, event, counts):
@@ -97,7 +97,7 @@ def test_broken_twins_are_found(case, twin):
     assert not audit_categories(replace(case, **twin)).holds
 
 
-class DeltaOfOneRow(GivenNoise):
+class DeltaOfOneRow(WatchedFilter):
     """Takes the threshold for units of one row."""
 
     def search(self, share, *, delta, features=()):

@@ -12,9 +12,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from oracle import SlowSampler, slow_key
+from oracle import SlowSampler, slow_key, worst_loss
 from pegsynth.auditing.cases import SCALE, all_cases, case, tiny_schema
-from pegsynth.auditing.divergence import Loss, all_rows, all_tables, divergence, worst_loss
+from pegsynth.auditing.divergence import Loss, all_rows, all_tables, divergence
 from pegsynth.auditing.level_cases import noise_ratio, private_case, worst_path
 from pegsynth.codec.pair_counts import count_pairs
 from pegsynth.methods.gibbs.chains import Schedule

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pegsynth.auditing.divergence import worst_loss
+from oracle import worst_loss
 from pegsynth.auditing.level_cases import (
     LevelCase,
     level_case,
@@ -69,7 +69,7 @@ class Finer(LevelCase):
 
 
 def twin(kind, each):
-    return kind(each.name, each.schema, each.plan, each.shares, each.most_rows)
+    return kind(each.name, each.schema, each.plan, each.most_rows, each.shares)
 
 
 def realised(each, table, row):

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from noise_laws import choices, gaussian, laplace
+from pegsynth.auditing.exact_laws import choice_law, kernel_answer, noise_probability
 from pegsynth.auditing.level_cases import noise_ratio
-from pegsynth.auditing.noise_laws import choice_law, kernel_answer, noise_probability
 from pegsynth.errors import ParameterError
 from pegsynth.mechanisms.bins import Noise
 from pegsynth.privacy import NoisyCounts

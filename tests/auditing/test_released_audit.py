@@ -14,7 +14,7 @@ import pytest
 from msgspec import structs
 
 from noise_laws import gaussian, laplace
-from pegsynth.auditing.noise_laws import noise_law, noise_probability, shifted
+from pegsynth.auditing.exact_laws import noise_law, noise_probability, shifted
 from pegsynth.auditing.paths import (
     ORDERS,
     Explorer,
@@ -26,7 +26,7 @@ from pegsynth.auditing.paths import (
 )
 from pegsynth.auditing.released import AUDITED, ReleasedCase, released_case, released_cases
 from pegsynth.auditing.run import audit, audited_methods
-from pegsynth.auditing.statistical import blocks_lower_bound, blocks_trial
+from pegsynth.auditing.statistical import blocks_trial, lower_bound
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.bins import Noise
@@ -367,8 +367,8 @@ class SilentZeros(PrivacyFilter):
 @pytest.mark.slow(seconds=20)
 def test_whole_releases_stay_below_their_claim_and_a_twin_is_proved_wrong():
     trial = blocks_trial(1.0)
-    assert blocks_lower_bound(trial, 150) < trial.claim
-    assert blocks_lower_bound(replace(trial, budget_filter=SilentZeros), 150) > trial.claim
+    assert lower_bound(trial, 150) < trial.claim
+    assert lower_bound(replace(trial, budget_filter=SilentZeros), 150) > trial.claim
 
 
 def test_every_pair_of_the_first_case_is_a_neighbour():

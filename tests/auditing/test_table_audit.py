@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 from command import check_refused, done, pegs
-from pegsynth.auditing.divergence import repeated, worst_loss
-from pegsynth.auditing.enumeration import enumerate_integers
+from oracle import worst_loss
+from pegsynth.auditing.divergence import repeated
+from pegsynth.auditing.exact_laws import enumerate_integers
 from pegsynth.auditing.run import audited_methods
 from pegsynth.auditing.table_methods import (
     Checksum,
@@ -25,6 +26,7 @@ from pegsynth.auditing.table_methods import (
     urn_law,
 )
 from pegsynth.methods import names
+from pegsynth.methods.baselines.sequential_draws import Sweeps
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.draw_events import BlockDraws, ContingencyDraws, UrnDraws
 
@@ -238,7 +240,7 @@ def test_pmi_with_less_alpha_than_claimed_is_caught():
 
 
 def test_one_draw_is_the_formula_of_r8():
-    law = category_law((1, 0), 1, (0.5, 0.25, 0.25), (2, 3), (), 3, 4)
+    law = category_law((1, 0), 1, (0.5, 0.25, 0.25), Sweeps((1,), (2, 3), 3, 4))
     assert law == {0: Fraction(5, 13), 1: Fraction(4, 13), 2: Fraction(4, 13)}
     checksum = Checksum(((0, 1),), (2, 2)).probabilities(0, np.zeros((1, 2), dtype=np.uint32))
     assert checksum.tolist() == [[1.0, 0.0]]

@@ -5,6 +5,9 @@ from collections import Counter
 
 import numpy as np
 
+from pegsynth.evaluation.measuring import risk_records
+from pegsynth.evaluation.risk.intruder import attacks_of
+from pegsynth.evaluation.risk.risk_tables import risk_tables
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.schema import Schema
 
@@ -21,6 +24,13 @@ def make_schema(sizes=SIZES, quasi=QUASI, sensitive=SENSITIVE, **changes):
         return Feature(f"f{i}", role=role, **given)
 
     return Schema(tuple(feature(i, size) for i, size in enumerate(sizes)))
+
+
+def all_risks(original, released, schema, *, attacks=((None, None),), **given):
+    """Every risk; of the attacks, names of features, the first stands for the roles."""
+    known, infer = attacks[0]
+    tables = risk_tables(original, released, schema, known=known, infer=infer, **given)
+    return risk_records(tables, [each for names in attacks for each in attacks_of(schema, *names)])
 
 
 def population(rows, seed, sizes=SIZES):

@@ -5,9 +5,10 @@ import distance_twins as twins
 import numpy as np
 import pytest
 
+from checks.bench.distances import tvd1, tvd2, tvd3
 from pegsynth.codec import tabulation
 from pegsynth.errors import DataError, ParameterError
-from pegsynth.evaluation import Metrics, evaluate_codes, tvd1, tvd2, tvd3
+from pegsynth.evaluation import Metrics, evaluate_codes
 from pegsynth.evaluation.records import SUMMARY_KEYS
 from pegsynth.evaluation.utility.distances import MOST_TRIPLES, triples
 from pegsynth.schema.feature import Feature

@@ -14,7 +14,6 @@ from scipy import stats
 
 import pegsynth
 from pegsynth.evaluation import Metrics
-from pegsynth.evaluation.measuring import risk_records
 from pegsynth.evaluation.risk.intruder import NO_MORE, NOBODY, PARTS, cells_of, guess
 from pegsynth.evaluation.risk.membership import DENSITY, DISTANCE, copy_area
 from pegsynth.evaluation.risk.reappearance import (
@@ -51,7 +50,7 @@ def drawn_again(table, rows, rng):
 
 def records_of(original, released, *, holdout=None, level=0.95, sizes=FEW, **changes):
     schema = twins.make_schema(sizes, **changes)
-    return risk_records(original, [released], schema, holdout=holdout, level=level).records
+    return twins.all_risks(original, [released], schema, holdout=holdout, level=level).records
 
 
 def judged(records):
@@ -247,7 +246,7 @@ def test_values_that_nobody_has_are_counted():
     original = np.array([[0, 0], [0, 1], [1, 1]], dtype=np.uint8)
     released = np.array([[0, 0], [3, 3], [3, 3], [2, 3]], dtype=np.uint8)
     schema = twins.make_schema((4, 5), quasi=(0,), sensitive=(1,))
-    records = risk_records(original, [released], schema).records
+    records = twins.all_risks(original, [released], schema).records
     groups = np.array([1, 1, 1])
     fresh = population_expectation(groups, [4], level=0.95)
     for name, how, share, expected in (
@@ -275,7 +274,7 @@ def test_unique_rows_that_are_too_few_say_nothing():
     """One unique row that does not reappear is no alarm, and no comfort."""
     original = np.array([[0, 0]] * 9 + [[1, 1]] * 9 + [[2, 1]], dtype=np.uint8)
     schema = twins.make_schema((4, 5), quasi=(0,), sensitive=(1,))
-    found = risk_records(original, [original[:18]], schema).records
+    found = twins.all_risks(original, [original[:18]], schema).records
     record = find(found, "reappearing_uniques", ALL_FEATURES)
     assert (record.value, record.no_power) == (0, NO_POWER)
     ours = [r for r in found if r.name.startswith("reappearing") and r.subject == ALL_FEATURES]
@@ -291,7 +290,7 @@ def test_the_match_risk_by_other_people_equals_its_twin():
     """Every draw of rows of the others, enumerated."""
     original = np.array([[0, 0], [0, 1], [0, 1], [1, 0]], dtype=np.uint8)
     schema = twins.make_schema((2, 2), quasi=(0,), sensitive=(1,))
-    found = risk_records(original, [original[:2]], schema).records
+    found = twins.all_risks(original, [original[:2]], schema).records
     total = 0.0
     for place, row in enumerate(original.tolist()):
         # A draw of the own row is one that matches nobody.

@@ -4,8 +4,8 @@ import regression_twins as twins
 from regression_twins import SCHEMA
 
 from pegsynth.errors import ParameterError
-from pegsynth.evaluation.utility import predictive_accuracy
-from pegsynth.evaluation.utility.predictive_accuracy import area, mean_area, prediction_records
+from pegsynth.evaluation.utility import trained_models
+from pegsynth.evaluation.utility.trained_models import area, mean_area, prediction_records
 
 
 def columns(codes):
@@ -75,13 +75,13 @@ def test_independent_columns_predict_nothing():
 
 def test_without_a_holdout_the_test_rows_are_not_trained_on(monkeypatch):
     seen = []
-    plain = predictive_accuracy._trained
+    plain = trained_models._trained
 
     def spy(part, test):
         seen.append((part, test))
         return plain(part, test)
 
-    monkeypatch.setattr(predictive_accuracy, "_trained", spy)
+    monkeypatch.setattr(trained_models, "_trained", spy)
     original = twins.rows(500, 1)
     found = records("cat", original, twins.rows(300, 2))
     (real, test), (synthetic, _) = seen
@@ -102,7 +102,7 @@ def test_several_tables_and_several_categories():
 
 
 def test_rows_are_kept_to_a_stated_number(monkeypatch):
-    monkeypatch.setattr(predictive_accuracy, "MOST_TRAINING_ROWS", 50)
+    monkeypatch.setattr(trained_models, "MOST_TRAINING_ROWS", 50)
     found = records("cat", twins.rows(500, 1), twins.rows(300, 2))["auc_synthetic"]
     assert found.n == 50
     assert "trained on 50 rows, evenly spaced" in found.note

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pegsynth.evaluation.utility import propensity as module
-from pegsynth.evaluation.utility.propensity import groups_of, propensity, propensity_records
+from pegsynth.evaluation.utility import trained_models as module
+from pegsynth.evaluation.utility.trained_models import groups_of, propensity, propensity_records
 from significance import ALPHA
 
 SIZES = (3, 5, 2, 7)

@@ -7,7 +7,6 @@ import risk_twins as twins
 
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.evaluation import Metrics
-from pegsynth.evaluation.measuring import risk_records
 from pegsynth.evaluation.risk.membership import DISTANCE
 from pegsynth.evaluation.risk.risk_tables import risk_tables
 from significance import ALPHA, bonferroni
@@ -43,7 +42,7 @@ def people(rows, seed):
 
 def run(original, released, holdout=None, schema=None, **given):
     schema = schema or twins.make_schema(SIZES)
-    return risk_records(original, released, schema, holdout=holdout, **given)
+    return twins.all_risks(original, released, schema, holdout=holdout, **given)
 
 
 def by_name(result):
@@ -199,7 +198,7 @@ def test_memory_grows_with_the_rows_only():
         for _ in range(3)
     )
     tracemalloc.start()
-    risk_records(original, [released], twins.make_schema(sizes), holdout=holdout)
+    twins.all_risks(original, [released], twins.make_schema(sizes), holdout=holdout)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 100e6
@@ -215,7 +214,7 @@ def test_a_million_rows_take_seconds():
         for _ in range(3)
     )
     start = time.process_time()
-    result = risk_records(original, [released], schema, holdout=holdout)
+    result = twins.all_risks(original, [released], schema, holdout=holdout)
     assert time.process_time() - start < 60
     areas = [r.value for r in result.records if r.name == "membership_auc"]
     assert areas == pytest.approx([0.5, 0.5], abs=0.05)

@@ -233,11 +233,11 @@ def test_arrays_round_trip_exactly(scores):
     [
         ("targets", lambda a: a + 4),
         ("targets", lambda a: a * 0),
-        ("coefficients", lambda a: a[:-1]),
-        ("coefficients", lambda a: a * np.nan),
-        ("coefficients", lambda a: a * 0 - np.inf),
-        ("unseen", lambda a: a - 1),
-        ("unseen", lambda a: a[:-1]),
+        ("0: coefficients", lambda a: a[:-1]),
+        ("0: coefficients", lambda a: a * np.nan),
+        ("3: coefficients", lambda a: a * 0 - np.inf),
+        ("3: figures", lambda a: a - 1),
+        ("3: figures", lambda a: a[:-1]),
         ("note", lambda a: a * 0 + 255),
     ],
 )

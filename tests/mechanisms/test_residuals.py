@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from pegsynth.auditing.divergence import ROUNDING, all_tables
-from pegsynth.auditing.noise_laws import noise_law, shifted
+from pegsynth.auditing.exact_laws import noise_law, shifted
 from pegsynth.auditing.paths import ORDERS
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.mechanisms.noise import noise_of

@@ -19,7 +19,7 @@ from contract import EDGES, ENTRIES, breaks_the_rule, contract_schema, contract_
 from oracle import SlowSampler
 from pegsynth.auditing.cases import Case, case, tiny_schema
 from pegsynth.auditing.divergence import all_rows
-from pegsynth.auditing.enumeration import enumerate_integers, enumerate_rows, word_bits
+from pegsynth.auditing.exact_laws import enumerate_integers, enumerate_rows, word_bits
 from pegsynth.errors import ParameterError, PegsynthError, SchemaError
 from pegsynth.methods.base import Model
 from pegsynth.methods.baselines.bootstrap import RowsFit

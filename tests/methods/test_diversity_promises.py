@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 import pegsynth
-from pegsynth.auditing.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.exact_laws import enumerate_rows, word_bits
 from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods.gibbs.chains import Schedule
 from pegsynth.methods.gibbs.samplers import prepare

@@ -14,7 +14,7 @@ import pytest
 
 from pegsynth.auditing.cases import tiny_schema
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
-from pegsynth.kernels.urn import DRAWN, draw_urn
+from pegsynth.kernels.urns import DRAWN, draw_urn
 from pegsynth.methods import get
 from pegsynth.methods.base import Model
 from pegsynth.methods.baselines import marginal

@@ -11,8 +11,7 @@ import pytest
 import pegsynth
 from pegsynth.privacy import Ledger, Unspent
 from pegsynth.publishing.about import NOTHING, About
-from pegsynth.publishing.catalogues import croissant
-from pegsynth.publishing.dp_registry import dp_registry, tier_of
+from pegsynth.publishing.catalogues import croissant, dp_registry, tier_of
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.report.measures import measures
 from pegsynth.schema import Feature, Schema

@@ -111,5 +111,7 @@ def test_sheets_are_not_half_empty(chromium, pages, name):
 
 def test_tables_that_may_not_be_torn_are_noticed(chromium, pages):
     with opened(chromium, pages["QUALITY"]) as found:
-        found.page.add_style_tag(content=f"@media print {{ {UNTORN} h2 {{ break-before: page }} }}")
+        found.page.add_style_tag(
+            content=f"@media print {{ {UNTORN} .part {{ break-before: page }} }}"
+        )
         assert blank_share(found.page) > MOST_BLANK

@@ -9,6 +9,7 @@ from pegsynth.publishing.report.html import Section, render, render_study
 
 STATEMENT = "This release is private.\n\nAssumed to be public knowledge:\n- the schema\n"
 GUARANTEE = {"kind": "approximate", "epsilon": 0.99, "delta": 1e-9, "rho": 0.01}
+OPEN_PARTS = "document.querySelectorAll('details.part').forEach(d => d.open = true)"
 OPEN_ALL = "document.querySelectorAll('details').forEach(d => d.open = true)"
 
 
@@ -64,8 +65,9 @@ def test_it_opens_without_a_word_and_fits(chromium, path, viewport, scheme):
 @pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
 def test_every_figure_is_drawn(chromium, report, viewport):
     with opened(chromium, report, viewport=viewport) as found:
+        found.page.evaluate(OPEN_PARTS)
         figures = found.page.evaluate(DRAWN)
-    assert len(figures) == 14
+    assert len(figures) == 16
     for figure in figures:
         assert figure["width"] > 250, figure
         assert figure["height"] > 60, figure
@@ -97,6 +99,7 @@ def test_links_lead_somewhere(chromium, path):
 def test_the_keyboard_reaches_everything(chromium, report):
     who = "(e => [e.tagName, e.getAttribute('class'), e.getAttribute('aria-label')])"
     with opened(chromium, report) as found:
+        found.page.evaluate(OPEN_PARTS)
         reached = []
         wanted = found.page.evaluate(
             "[...document.querySelectorAll('a, summary, .hit, .scroll[tabindex]')]"
@@ -110,8 +113,8 @@ def test_the_keyboard_reaches_everything(chromium, report):
     kinds = [name.lower() for name, _, _ in reached]
     assert reached[0][1] == "skip"
     assert "body" not in kinds
-    assert kinds.count("a") == 12
-    assert kinds.count("summary") > 10
+    assert kinds.count("a") == 7
+    assert kinds.count("summary") > 20
     points = [label for name, _, label in reached if name == "g"]
     assert len(points) == 6
     assert any(label.startswith("this release: Rows out of place") for label in points)
@@ -119,6 +122,7 @@ def test_the_keyboard_reaches_everything(chromium, report):
 
 def test_a_point_speaks_when_pointed_at(chromium, report):
     with opened(chromium, report) as found:
+        found.page.evaluate(OPEN_PARTS)
         point = found.page.locator(".hit").last
         tip = point.locator(".tip")
         assert not tip.is_visible()
@@ -134,11 +138,23 @@ def test_a_point_speaks_when_pointed_at(chromium, report):
         assert tip.is_visible()
 
 
+def test_the_first_screen_holds_the_card_the_picture_and_the_verdict(chromium, report):
+    with opened(chromium, report) as found:
+        assert found.page.locator(".scores li").count() == 6
+        last = found.page.locator(".lines li").last.bounding_box()
+        assert last["y"] + last["height"] <= WIDE["height"] + 20
+        assert found.page.locator("details.part[open]").count() == 0
+        found.page.locator(".scores a").first.click()
+        assert found.page.locator("details.part[open] #features").count() == 1
+
+
 def test_it_prints(chromium, report):
     with opened(chromium, report, scheme="dark") as found:
+        assert not found.page.locator("#features .card").first.is_visible()
         found.page.emulate_media(media="print")
         assert found.page.evaluate(FAINT) == []
-        assert not found.page.locator("nav").is_visible()
+        # What is folded on the screen stands open on paper.
+        assert found.page.locator("#features .card").first.is_visible()
         paper = found.page.pdf(format="A4")
     assert paper.startswith(b"%PDF-")
     assert len(paper) > 50_000
@@ -156,6 +172,7 @@ def test_a_real_evaluation_opens(chromium, tmp_path):
     path = tmp_path / "report.html"
     path.write_text(render(metrics))
     with opened(chromium, path, viewport=PHONE, scheme="dark") as found:
+        found.page.evaluate(OPEN_PARTS)
         assert found.page.evaluate(OVERFLOWING) == []
         assert found.page.evaluate(FAINT) == []
         assert found.messages == []

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pegsynth.auditing.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.exact_laws import enumerate_rows, word_bits
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.kernels.gibbs import WORD, Scratch, needed_tables, run_chains, sweep_chains
 from pegsynth.mechanisms import rule_tables
@@ -126,10 +126,7 @@ def run(own, schedule, seeds, count, pieces):
     visits = np.zeros(own.entry_count, dtype=np.uint32)
     used = 0
     for piece in pieces:
-        done = run_chains(
-            seeds, rows, state, own.keys, own.entries, own.prior, own.rules, own.targets,
-            schedule.sweeps, schedule.chain_rows, schedule.limit, visits, 0, piece, np.uint64(64),
-        )  # fmt: skip
+        done = run_chains(seeds, rows, state, own.swept(schedule), visits, 0, piece, np.uint64(64))
         used += int(state[WORD])
         if done:
             return rows, visits, used
@@ -167,18 +164,15 @@ def test_what_is_left_out_of_a_plain_sweep_is_not_missed(sweeps):
     seeds = pool(own).draw(300, RandomStream(9).substream(1).take)
     plain, _, used = run(own, Schedule(sweeps=sweeps), seeds, 300, [words])
     rows, state = np.empty_like(plain), np.zeros(4, dtype=np.int64)
-    assert sweep_chains(
-        seeds, rows, state, own.keys, own.entries, own.prior, own.rules, own.targets, sweeps, 1, 0,
-        np.zeros(own.entry_count, dtype=np.uint32), 0, words, np.uint64(64), Scratch.of(own.keys),
-    )  # fmt: skip
+    visits, tables = np.zeros(own.entry_count, dtype=np.uint32), own.swept(Schedule(sweeps=sweeps))
+    bits, scratch = np.uint64(64), Scratch.of(own.keys)
+    assert sweep_chains(seeds, rows, state, tables, own.rules, visits, 0, words, bits, scratch)
     assert np.array_equal(rows, plain)
     assert int(state[WORD]) == used
 
 
 def needed(own, schedule):
-    return needed_tables(
-        own.entries, own.prior, own.rules, own.targets, schedule.limit, np.zeros(1, dtype=np.uint32)
-    )
+    return needed_tables(own.swept(schedule), np.zeros(1, dtype=np.uint32))
 
 
 def test_rules_and_counters_are_left_out_only_where_no_target_needs_them():

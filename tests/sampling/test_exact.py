@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from oracle import SlowSampler
-from pegsynth.auditing.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.exact_laws import enumerate_rows, word_bits
 from pegsynth.mechanisms import rule_tables
 from pegsynth.methods.gibbs.blocks import disintegrate
 from pegsynth.methods.gibbs.chains import Machine, Schedule

@@ -7,10 +7,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from oracle import SlowSampler, forbidden, slow_key
+from oracle import SlowSampler, forbidden, slow_key, worst_loss
 from pegsynth.auditing.cases import RULES, SCALE, case
-from pegsynth.auditing.divergence import worst_loss
-from pegsynth.auditing.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.exact_laws import enumerate_rows, word_bits
 from pegsynth.errors import ParameterError
 from pegsynth.mechanisms import rule_tables
 from pegsynth.methods.gibbs.blocks import disintegrate

@@ -10,8 +10,9 @@ from pegsynth.codec.tabulation import row_keys
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation import evaluate_codes
 from pegsynth.evaluation.measuring import risk_records
-from pegsynth.evaluation.risk.intruder import Attack
+from pegsynth.evaluation.risk.intruder import Attack, attacks_of
 from pegsynth.evaluation.risk.reappearance import expected_uniqueness
+from pegsynth.evaluation.risk.risk_tables import risk_tables
 from pegsynth.evaluation.utility.distances import conditional_floor, marginal_floor
 from pegsynth.inference.model_matrix import sample_of
 from pegsynth.schema import Feature, Schema
@@ -51,7 +52,8 @@ def test_distances_are_the_evaluations(original, synthetic, measured) -> None:
 
 
 def test_attacks_are_the_evaluations(original, synthetic, measured) -> None:
-    found = risk_records(original, [synthetic], SCHEMA).records
+    tables = risk_tables(original, [synthetic], SCHEMA)
+    found = risk_records(tables, attacks_of(SCHEMA)).records
     for record in found:
         if record.name in ("intruder_error", "intruder_matched") and record.subject:
             assert measured[figure(record.name, record.subject)] == pytest.approx(record.value)

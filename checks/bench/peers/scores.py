@@ -15,10 +15,11 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from checks.bench.distances import tvd1, tvd2, tvd3
 from checks.bench.peers.tables import Codes, Table
 from pegsynth.codec.tabulation import align, column_major, count_cells
 from pegsynth.errors import DataError
-from pegsynth.evaluation import total_variation, tvd1, tvd2, tvd3
+from pegsynth.evaluation import total_variation
 from pegsynth.evaluation.utility.distances import MOST_TRIPLES
 
 Float64 = NDArray[np.float64]

@@ -172,15 +172,26 @@ def load(path: str | Path) -> FittedModel:
     without=(*_ELSEWHERE, "method", "seed", "resume", "synthesize", "book", *_LATER),
     more=registered_options,
 )
-def plan(schema: Schema | str | Path, **options: Any) -> Forecast:
+def plan(
+    schema: Schema | str | Path,
+    *,
+    pairs_off: float | None = None,
+    risk: float | None = None,
+    **options: Any,
+) -> Forecast:
     """Show what every method could do with a budget; no data is read.
+
+    Instead of ``epsilon`` a goal finds it: `pairs_off`, the share of rows out of place in pair
+    tables that is predicted for the smallest such epsilon, or `risk`, how much more often than
+    half of the time a guess whether somebody is in the table may be right, at the largest one.
 
     Options that only some methods take are left out for the others. Printing it shows a table,
     and what every declared analysis or table measures and costs; what a fit would refuse of
     them is refused here.
     """
     book = schema if isinstance(schema, Schema) else Schema.load(schema)
-    return Request.of(**options).planned(book)
+    request = Request.of(**options).at_goal(book, pairs_off=pairs_off, risk=risk)
+    return request.planned(book)
 
 
 @keywords(Publication, Request, without=_ELSEWHERE, more=registered_options)

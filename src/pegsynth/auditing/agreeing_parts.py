@@ -26,8 +26,7 @@ from pegsynth.auditing.divergence import (
     Table,
     all_tables,
 )
-from pegsynth.auditing.enumeration import enumerate_integers
-from pegsynth.auditing.noise_laws import noise_law
+from pegsynth.auditing.exact_laws import enumerate_integers, noise_law
 from pegsynth.inference.formula import read_formula
 from pegsynth.inference.model_matrix import Column
 from pegsynth.inference.value_columns import TableValues

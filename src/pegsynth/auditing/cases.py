@@ -26,7 +26,7 @@ from pegsynth.auditing.divergence import (
     neighbours,
     repeated,
 )
-from pegsynth.auditing.enumeration import enumerate_rows, word_bits
+from pegsynth.auditing.exact_laws import enumerate_rows, word_bits
 from pegsynth.mechanisms.marginals import Marginals
 from pegsynth.methods import get
 from pegsynth.methods.gibbs.block_fitting import GibbsFit, hash_spec
@@ -47,12 +47,24 @@ MOST_ROWS = 3
 RULES = (Rule.of({0: [0], 1: [1]}),)
 
 
+@dataclass(frozen=True)
 class PlannedCase(EnumeratedCase):
-    """A tiny release whose plan is settled as the program does it; the claim is its ledger's."""
+    """A tiny release whose plan is settled as the program does it; the claim is its ledger's.
 
+    Parameters
+    ----------
+    name
+        What is special about it.
+    schema, plan
+        The public part of the release.
+    most_rows
+        Largest original table that is tried.
+    """
+
+    name: str
     schema: Schema
     plan: PricedPlan
-    most_rows: int
+    most_rows: int = MOST_ROWS
 
     @property
     def method(self) -> str:
@@ -82,21 +94,12 @@ class Case(PlannedCase):
 
     Parameters
     ----------
-    name
-        What is special about it.
-    schema, plan
-        The public part of the release.
     shares
         Shares of a marginal prior, as if they had been paid for; None for uniform.
-    most_rows
-        Largest original table that is tried.
     """
 
-    name: str
-    schema: Schema
     plan: GibbsPlan
     shares: Shares | None = None
-    most_rows: int = MOST_ROWS
 
     def fitted(self, table: Table, heads: Heads | None = None) -> GibbsFit:
         """Fit the real blocks to a table; heads as in the schema unless given."""
@@ -242,7 +245,7 @@ def case(
     plan = settled(method, schema, **{"heads": 1, "tail_bits": 0} | draw)
     if shares is not None:
         plan = replace(plan, prior="marginal")
-    return Case(name, schema, plan, shares, most_rows)
+    return Case(name, schema, plan, most_rows, shares)
 
 
 def all_cases() -> list[Case]:

@@ -186,18 +186,6 @@ def worst_of(
     return loss
 
 
-def worst_loss(
-    distribution: Callable[[Table], Distribution],
-    category_counts: tuple[int, ...],
-    most_rows: int,
-    *,
-    rows_per_unit: int = 1,
-) -> Loss:
-    """Return the worst figures over all small tables and their `neighbours`."""
-    pairs = neighbours(category_counts, most_rows, rows_per_unit=rows_per_unit)
-    return worst_of(distribution, pairs)
-
-
 def joined(first: Mapping[Any, Any], second: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return the joint distribution of independent outputs."""
     return {(a, b): p * q for a, p in first.items() for b, q in second.items()}

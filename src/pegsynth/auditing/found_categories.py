@@ -12,27 +12,25 @@ found, which tells what is published then. Neighbours are compared by these exac
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
 from itertools import product
-from typing import Any
 
-import numpy as np
 import polars as pl
 
 from pegsynth.auditing.divergence import ROUNDING, Finding, Loss, divergence, exactly
-from pegsynth.auditing.noise_laws import noise_law
+from pegsynth.auditing.exact_laws import noise_law
+from pegsynth.auditing.paths import Answer, Output, WatchedFilter
 from pegsynth.codec.finding_categories import (
     Part,
     counted_values,
     find_categories,
     plan_categories,
 )
-from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.noise import noise_of
-from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
+from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.privacy import Allowance, CategoriesFound, Ledger, UnitBound
 from pegsynth.privacy.recorded import delta_taken
 from pegsynth.random import RandomStream
@@ -44,17 +42,6 @@ FEATURE = Feature("x", private_categories=True)
 Texts = tuple[str, ...]
 Law = Mapping[Hashable, Fraction]
 _FAR = 10**6
-
-
-class GivenNoise(PrivacyFilter):
-    """The shipped privacy filter, whose noise is given instead of drawn."""
-
-    def __init__(self, *arguments: Any, offsets: Callable[[int], Int64], **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._offsets = offsets
-
-    def _noisy(self, counts: Int64, event: object) -> Int64:
-        return counts + self._offsets(len(counts))
 
 
 @dataclass(frozen=True)
@@ -138,18 +125,18 @@ class CategoriesCase:
     rows_per_unit: int = 1
     delta_share: Fraction = Fraction(1, 2)
     count: Callable[[Texts], list[Part]] = counted
-    budget_filter: type[GivenNoise] = GivenNoise
+    budget_filter: type[WatchedFilter] = WatchedFilter
     find: Callable[..., dict[str, tuple[str, ...]]] = find_categories
     claim: Callable[[Ledger], Claim] = claimed_by
 
-    def run(self, parts: list[Part], offsets: Callable[[int], Int64]) -> tuple[Texts, Ledger]:
+    def run(self, parts: list[Part], answer: Answer) -> tuple[Texts, Ledger]:
         """Search a counted table with given noise; return what is published."""
         schema = Schema((FEATURE,))
         allowance = Allowance("zcdp", self.amount)
         price = Price(allowance, self.rows_per_unit)
         plan = plan_categories(schema, price, 0.9, delta=Fraction(self.delta) * self.delta_share)
         budget_filter = self.budget_filter(
-            allowance, RandomStream("audit"), rows_per_unit=self.rows_per_unit, offsets=offsets
+            allowance, RandomStream("audit"), rows_per_unit=self.rows_per_unit, answer=answer
         )
         found = self.find(schema, plan, parts, budget_filter)
         bound = (UnitBound(rows_per_unit=self.rows_per_unit),) if self.rows_per_unit > 1 else ()
@@ -180,18 +167,18 @@ class CategoriesCase:
                 start=Fraction(1),
             )
             if chance > 0:
-                pattern = np.where(taken, _FAR, -_FAR).astype(np.int64)
+                pattern = [_FAR if yes else -_FAR for yes in taken]
                 published, _ = self.run(parts, partial(_taken, pattern))
                 law[published] = law.get(published, Fraction(0)) + chance
         return law, ledger
 
 
-def _everywhere(value: int, cells: int) -> Int64:
-    return np.full(cells, value, dtype=np.int64)
+def _everywhere(value: int, _: object, counts: Output) -> Output:
+    return tuple(count + value for count in counts)
 
 
-def _taken(offsets: Int64, cells: int) -> Int64:
-    return offsets[:cells]
+def _taken(offsets: Sequence[int], _: object, counts: Output) -> Output:
+    return tuple(count + offset for count, offset in zip(counts, offsets, strict=False))
 
 
 def audit_categories(case: CategoriesCase) -> Worst:

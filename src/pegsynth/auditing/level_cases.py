@@ -34,7 +34,7 @@ from pegsynth.auditing.cases import (
     tiny_schema,
 )
 from pegsynth.auditing.divergence import Loss, Table, all_rows, all_tables
-from pegsynth.auditing.noise_laws import choice_law, noise_probability
+from pegsynth.auditing.exact_laws import choice_law, noise_probability
 from pegsynth.codec.pair_counts import count_pairs
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.marginals import marginals_from_noisy, seed_weights
@@ -48,7 +48,7 @@ from pegsynth.privacy import NoisyCounts, Selection
 
 if TYPE_CHECKING:
     from pegsynth.auditing.divergence import Distribution
-    from pegsynth.auditing.enumeration import Outcome
+    from pegsynth.auditing.exact_laws import Outcome
     from pegsynth.methods.gibbs.chains import Machine, Schedule
     from pegsynth.methods.gibbs.spec import Lines
     from pegsynth.schema import Rule, Schema
@@ -62,7 +62,7 @@ def private_case(*, epsilon: float = 9.0, prior: PriorKind = "uniform") -> Case:
     schema = tiny_schema((2, 2, 2))
     paid: dict[str, Any] = {"prior": prior, "seed_pool": "marginal", "order": "private"}
     plan = settled("pegs", schema, epsilon=epsilon, rows=1, heads=1, tail_bits=0, **paid)
-    return Case(f"private order, {prior} prior", schema, plan, None, most_rows=1)
+    return Case(f"private order, {prior} prior", schema, plan, most_rows=1)
 
 
 def worst_path(case: Case) -> Loss:
@@ -236,7 +236,7 @@ def level_case(
     schema = _ordinal(tiny_schema(tuple(map(len, shares)), rules=rules))
     # The whole budget goes into the draws; only what is drawn from is in levels.
     plan = settled(method, schema, **{"heads": 1, "rows": 1} | draw)
-    return LevelCase(name, schema, replace(plan, prior="levels"), shares, most_rows)
+    return LevelCase(name, schema, replace(plan, prior="levels"), most_rows, shares)
 
 
 def _ordinal(schema: Schema) -> Schema:
@@ -267,4 +267,4 @@ def level_private_case(*, epsilon: float = 9.0) -> LevelCase:
     plan = settled(
         "pegs", schema, epsilon=epsilon, rows=1, prior="levels", seed_pool="marginal", heads=1
     )
-    return LevelCase("paid counts, levels by them", schema, plan, None, most_rows=0)
+    return LevelCase("paid counts, levels by them", schema, plan, most_rows=0)

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from pegsynth.auditing.divergence import ROUNDING, Finding, Loss, Table, divergence, exactly
-from pegsynth.auditing.noise_laws import choice_law, noise_law, shifted
+from pegsynth.auditing.exact_laws import choice_law, noise_law, shifted
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.bins import Noise
 from pegsynth.mechanisms.noise import noise_of

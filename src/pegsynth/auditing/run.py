@@ -11,12 +11,13 @@ from pegsynth.auditing.cases import all_cases
 from pegsynth.auditing.coded_rows import PANELS, RECODINGS, panel_cases, recoding_cases
 from pegsynth.auditing.divergence import Finding, Loss, exactly
 from pegsynth.auditing.found_categories import CATEGORIES, categories_cases
+from pegsynth.auditing.guess_cases import GUESSES, guess_cases
 from pegsynth.auditing.interference import Command, compare_all
 from pegsynth.auditing.interference_cases import groups
 from pegsynth.auditing.level_cases import level_cases, level_private_case, private_case, worst_path
 from pegsynth.auditing.numbers import DATES, NUMBERS, date_cases, number_cases
 from pegsynth.auditing.released import pooled_cases, released_cases
-from pegsynth.auditing.statistical import blocks_lower_bound, blocks_trial, lower_bound, trial
+from pegsynth.auditing.statistical import Drawn, blocks_trial, lower_bound, trial
 from pegsynth.auditing.table_methods import table_cases
 from pegsynth.methods import methods
 from pegsynth.options import PriorKind
@@ -50,6 +51,7 @@ PARTS: Final[Mapping[str, Callable[[], Sequence[AuditCase]]]] = {
     RECODINGS: recoding_cases,
     PANELS: _panels_and_pools,
     VERIFICATION: verification_cases,
+    GUESSES: guess_cases,
 }
 """Parts of the program that have exact audits of their own."""
 
@@ -98,9 +100,8 @@ def audit_gibbs(name: str, *, full: bool, threads: int) -> Iterator[Finding]:
             # The loss of a path is a log-ratio; nothing is said of its rho.
             claimed = Loss(case.claimed.epsilon, float("inf"))
             yield exactly(name, case.name, claimed, worst_path(case))
-    releases, drawn = FULL_RELEASES if full else RELEASES, trial(name)
-    bound = lower_bound(drawn, releases, threads=threads)
-    yield _statistical(name, releases, drawn.claim, bound)
+    releases = FULL_RELEASES if full else RELEASES
+    yield _statistical(name, trial(name), releases, threads=threads)
 
 
 def audit_table_method(name: str) -> Iterator[Finding]:
@@ -113,10 +114,11 @@ def audit_released(*, full: bool) -> Iterator[Finding]:
     releases, drawn = FULL_BLOCK_RELEASES if full else BLOCK_RELEASES, blocks_trial()
     name = drawn.plan.method
     yield from (case.finding(name) for case in released_cases(full=full))
-    yield _statistical(name, releases, drawn.claim, blocks_lower_bound(drawn, releases))
+    yield _statistical(name, drawn, releases)
 
 
-def _statistical(name: str, releases: int, claim: float, bound: float) -> Finding:
+def _statistical(name: str, drawn: Drawn, releases: int, *, threads: int = 1) -> Finding:
+    claim, bound = drawn.claim, lower_bound(drawn, releases, threads=threads)
     text = f"{releases:,} releases, 99.9 % lower bound"
     return Finding(name, text, "statistical", claim, bound, None, None, bound <= claim)
 

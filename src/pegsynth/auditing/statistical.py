@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,9 +41,28 @@ COUNTS = (6, 6)
 ROW = (0, 0)
 
 
+class Drawn(Protocol):
+    """A kind of release that is made many times."""
+
+    @property
+    def claim(self) -> float:
+        """The pure epsilon that the ledger states for one release."""
+        ...
+
+    def statistics(self, rows: int, releases: int, *, threads: int) -> NDArray[np.int64]:
+        """Release a table of no row or of one so often; say how much each looks like the latter."""
+        ...
+
+
+def lower_bound(each: Drawn, releases: int, *, threads: int = 1) -> float:
+    """Return the epsilon that releases prove, at the stated confidence."""
+    without, with_row = (each.statistics(rows, releases, threads=threads) for rows in (0, 1))
+    return proved(without, with_row)
+
+
 @dataclass(frozen=True)
 class Trial:
-    """One kind of release, to be drawn many times.
+    """One kind of release of a Gibbs sampler.
 
     Parameters
     ----------
@@ -61,6 +81,25 @@ class Trial:
     numerator: int
     scale: int
 
+    def statistics(self, rows: int, releases: int, *, threads: int) -> NDArray[np.int64]:
+        """Return, for every release, how many drawn values equal the extra row's."""
+        schema = tiny_schema(COUNTS)
+        spec = HashSpec(schema.names, COUNTS, public_heads(schema, 0), 0)
+        codes = np.array([ROW] * rows, dtype=np.uint8).reshape(-1, len(COUNTS))
+        prior = Prior(uniform_weights(COUNTS), (self.numerator,) * len(COUNTS), self.scale)
+        rules = rule_tables((), COUNTS)
+        targets = np.arange(len(COUNTS), dtype=np.int64)
+        blocks = disintegrate([codes], spec)
+        machine = Machine(spec.tables, blocks.tables, prior.tables, rules, targets)
+        pool = WeightedPool(spec.tables.category_start, prior.tables.weight_cumulative, rules)
+        schedule = Schedule(self.rows, 1, self.limit)
+        chunks = sample_rows(
+            machine, pool, schedule, releases * self.rows, RandomStream(), threads=threads
+        )
+        drawn = np.concatenate(list(chunks)).reshape(releases, self.rows * len(COUNTS))
+        matches: NDArray[np.int64] = (drawn == np.tile(np.array(ROW), self.rows)).sum(axis=1)
+        return matches
+
 
 def trial(
     method: str, *, rows: int = 3, visits: int = 2, numerator: int = 1, scale: int = 4
@@ -76,13 +115,6 @@ def trial(
     draws, limit = kinds[method]
     claim = Ledger((draws.at(numerator, scale),)).guarantee.epsilon or math.inf
     return Trial(method, rows, limit, claim, numerator, scale)
-
-
-def lower_bound(each: Trial, releases: int, *, threads: int = 1) -> float:
-    """Return the epsilon that the drawn releases prove, at the stated confidence."""
-    without = _matches(each, (), releases, threads)
-    with_row = _matches(each, (ROW,), releases, threads)
-    return proved(without, with_row)
 
 
 def proved(without: NDArray[np.int64], with_row: NDArray[np.int64]) -> float:
@@ -116,29 +148,6 @@ def _best_threshold(without: NDArray[np.int64], with_row: NDArray[np.int64]) -> 
     return chosen
 
 
-def _matches(
-    each: Trial, table: tuple[tuple[int, ...], ...], releases: int, threads: int
-) -> NDArray[np.int64]:
-    """Return, for every release, how many drawn values equal the extra row's."""
-    schema = tiny_schema(COUNTS)
-    spec = HashSpec(schema.names, COUNTS, public_heads(schema, 0), 0)
-    codes = np.array(table, dtype=np.uint8).reshape(-1, len(COUNTS))
-    prior = Prior(uniform_weights(COUNTS), (each.numerator,) * len(COUNTS), each.scale)
-    rules = rule_tables((), COUNTS)
-    targets = np.arange(len(COUNTS), dtype=np.int64)
-    blocks = disintegrate([codes], spec)
-    machine = Machine(spec.tables, blocks.tables, prior.tables, rules, targets)
-    pool = WeightedPool(spec.tables.category_start, prior.tables.weight_cumulative, rules)
-    schedule = Schedule(each.rows, 1, each.limit)
-    chunks = sample_rows(
-        machine, pool, schedule, releases * each.rows, RandomStream(), threads=threads
-    )
-    drawn = np.concatenate(list(chunks)).reshape(releases, each.rows * len(COUNTS))
-    wanted = np.tile(np.array(ROW), each.rows)
-    matches: NDArray[np.int64] = (drawn == wanted).sum(axis=1)
-    return matches
-
-
 BLOCK_COUNTS = (2, 2)
 _UNITS = 10
 
@@ -155,6 +164,10 @@ class BlocksTrial:
     def claim(self) -> float:
         """The pure epsilon of one release."""
         return self.plan.budget.epsilon or 0.0
+
+    def statistics(self, rows: int, releases: int, *, threads: int) -> NDArray[np.int64]:
+        """Return, for every release, what the noise says of the row."""
+        return np.array([self.statistic(rows) for _ in range(releases)], dtype=np.int64)
 
     def statistic(self, rows: int) -> int:
         """Release a table of no row or of one, and say how much it looks like the latter."""
@@ -182,12 +195,3 @@ def blocks_trial(epsilon: float = 3.0) -> BlocksTrial:
     budget = Budget(epsilon=epsilon)
     method = get("pegs-once")
     return BlocksTrial(schema, method.settle(schema, budget, method.options(rows=2)))
-
-
-def blocks_lower_bound(trial: BlocksTrial, releases: int) -> float:
-    """Return the epsilon that the releases prove, at the stated confidence."""
-    without, with_row = (
-        np.array([trial.statistic(rows) for _ in range(releases)], dtype=np.int64)
-        for rows in (0, 1)
-    )
-    return proved(without, with_row)

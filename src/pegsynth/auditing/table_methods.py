@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cache, partial
 from itertools import product
@@ -20,19 +20,17 @@ from numpy.typing import NDArray
 
 from pegsynth.auditing.cases import RULES, PlannedCase, settled, tiny_schema
 from pegsynth.auditing.divergence import Distribution, Row, Table, all_rows, repeated
-from pegsynth.auditing.enumeration import enumerate_integers, enumerate_words
+from pegsynth.auditing.exact_laws import enumerate_integers, enumerate_words
 from pegsynth.kernels.fitted_draws import LANE, draw_categories
-from pegsynth.kernels.urn import DRAWN, draw_urn
+from pegsynth.kernels.urns import DRAWN, draw_urn
 from pegsynth.mechanisms.noise import Below
-from pegsynth.mechanisms.rule_patterns import rule_tables
 from pegsynth.methods import get
 from pegsynth.methods.baselines.contingency import ContingencyTable
 from pegsynth.methods.baselines.loglinear import blocked_cells, cell_weights, fit_loglinear
 from pegsynth.methods.baselines.marginal import allowed_rows
-from pegsynth.methods.baselines.sequential_draws import ConditionalModel, Probabilities
-from pegsynth.methods.pricing import PricedPlan
+from pegsynth.methods.baselines.sequential_draws import ConditionalModel, Probabilities, Sweeps
 from pegsynth.methods.seed_rows import Codes
-from pegsynth.schema import Rule, Schema
+from pegsynth.schema import Rule
 
 MOST_ROWS = 2
 
@@ -46,21 +44,11 @@ class TableCase(PlannedCase):
 
     Parameters
     ----------
-    name
-        What is special about it.
-    schema, plan
-        The public part of the release.
     fit
         How `pmi` fits its conditional models to a table; any way keeps the claim (R8).
-    most_rows
-        Largest original table that is tried.
     """
 
-    name: str
-    schema: Schema
-    plan: PricedPlan
-    fit: Fit
-    most_rows: int = MOST_ROWS
+    fit: Fit = field(kw_only=True)
 
     def distribution(self, table: Table) -> Distribution:
         """Return the exact probability of every output of all datasets."""
@@ -173,21 +161,15 @@ def imputation_law(each: TableCase, table: Table) -> Law:
 def _swept(each: TableCase, model: ConditionalModel, start: Row) -> dict[Row, Fraction]:
     """Return the law of one row after its sweeps, the values of hidden sweeps left out."""
     plan, counts = each.plan, each.schema.category_counts
+    targets = tuple(range(len(counts)))
+    how = Sweeps(targets, counts, plan.numerator, plan.scale, each.schema.rules)
     law: dict[Row, Fraction] = {start: Fraction(1)}
     for _ in range(plan.options.sweeps):
-        for target in range(len(counts)):
+        for target in targets:
             after: dict[Row, Fraction] = defaultdict(Fraction)
             for row, mass in law.items():
                 fitted = model.probabilities(target, np.array([row], dtype=np.uint32))[0]
-                drawn = category_law(
-                    row,
-                    target,
-                    tuple(fitted.tolist()),
-                    counts,
-                    each.schema.rules,
-                    plan.numerator,
-                    plan.scale,
-                )
+                drawn = category_law(row, target, tuple(fitted.tolist()), how)
                 for value, share in drawn.items():
                     after[(*row[:target], value, *row[target + 1 :])] += mass * share
             law = after
@@ -196,22 +178,16 @@ def _swept(each: TableCase, model: ConditionalModel, start: Row) -> dict[Row, Fr
 
 @cache
 def category_law(
-    row: Row,
-    target: int,
-    fitted: tuple[float, ...],
-    counts: tuple[int, ...],
-    rules: tuple[Rule, ...],
-    numerator: int,
-    scale: int,
+    row: Row, target: int, fitted: tuple[float, ...], how: Sweeps
 ) -> dict[int, Fraction]:
     """Return the law of one draw of the compiled code from fitted probabilities (R8, R18)."""
-    tables, line = rule_tables(rules, counts), np.array([fitted])
-    bits = (scale + len(fitted) * max(numerator, 1)).bit_length()
+    bits = (how.scale + len(fitted) * max(how.numerator, 1)).bit_length()
 
     def run(words: NDArray[np.uint64]) -> tuple[bool, Hashable, Hashable]:
         drawn = np.array([row], dtype=np.uint32)
         state = np.zeros(3, dtype=np.int64)
-        weights = (np.uint64(scale), np.uint64(numerator), tables)
+        weights = (np.uint64(how.scale), np.uint64(how.numerator), how.tables)
+        line = np.array([fitted])
         done = draw_categories(drawn, target, line, state, *weights, words, np.uint64(bits))
         return bool(done), int(state[LANE]), int(drawn[0, target])
 
@@ -272,7 +248,7 @@ def table_case(
 ) -> TableCase:
     """Settle a release of small features; `draw` are the budget and the options of the method."""
     schema = tiny_schema(counts, rules=rules, unit=unit)
-    return TableCase(name, schema, settled(method, schema, **draw), fit, most_rows)
+    return TableCase(name, schema, settled(method, schema, **draw), most_rows, fit=fit)
 
 
 def table_cases() -> list[TableCase]:

@@ -116,6 +116,20 @@ def plan(
             "--curve", help="Draw predicted error against epsilon here, as .svg and .png."
         ),
     ] = None,
+    pairs_off: Annotated[
+        float | None,
+        typer.Option(
+            "--pairs-off", help="Find the smallest epsilon predicted to keep pairs this close."
+        ),
+    ] = None,
+    risk: Annotated[
+        float | None,
+        typer.Option(
+            "--risk",
+            help="Find the largest epsilon at which a guess whether somebody is in the table is "
+            "right at most this much more often than half of the time.",
+        ),
+    ] = None,
     *,
     request: Request,
 ) -> None:
@@ -128,6 +142,10 @@ def plan(
     if curve is not None:
         check_target(curve.with_suffix(".svg"))
     book = Schema.load(schema)
+    goal = request.at_goal(book, pairs_off=pairs_off, risk=risk)
+    if goal is not request:
+        print(f"Epsilon {goal.epsilon:g} meets the goal.\n")
+    request = goal
     found = request.planned(book)
     print(*found.lines(), sep="\n")
     for note in found.notes:

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
-from pegsynth.kernels.arrays import Float64, Int64
-from pegsynth.kernels.pool_loops import UInt16, grouped, shuffled, spread_within, uniforms
+from pegsynth.kernels.arrays import Float64, Int64, UInt16
+from pegsynth.kernels.pool_loops import grouped, shuffled, spread_within, uniforms
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.recoding import RARE_LABEL, Recoding
 from pegsynth.schema.related_columns import ancestors

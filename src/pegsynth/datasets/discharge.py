@@ -135,13 +135,14 @@ def reviewed_discharge_draft(draft: Schema, reviewer: str) -> Schema:
     will run. Edges stay as drafted: a release measures them.
     """
     for known in codebook("discharge").features:
-        draft = draft.with_feature(known.name, label=known.label, role=known.role)
+        if known.name in draft.names:
+            draft = draft.with_feature(known.name, label=known.label, role=known.role)
     rules: Any = tuple(
         Rule.forbid(MDC=code, sex=other, label=f"MDC {code} ({meaning}) is not of {others}")
         for code, meaning, other, others in SINGLE_SEX_DIAGNOSES
     )
     regression = Analysis("charge ~ age.yrs + los + C(sev) + C(cat)", share=0.1)
-    table = WantedTable(("typ", "MDC"), share=0.05)
+    table = WantedTable(("age.yrs", "MDC"), share=0.05)
     declared = replace(draft, rules=rules, analyses=(regression,), tables_wanted=(table,))
     return declared.reviewed_by(reviewer)
 

@@ -2,12 +2,12 @@
 
 `pegsynth.evaluate` takes tables and a schema and returns all measures as `Metrics`, which
 ``metrics.json`` holds and the report renders. `evaluate_codes` compares the one-, two- and
-three-way tables of code matrices alone; `total_variation`, `tvd1`, `tvd2` and `tvd3` are
-the bare distances.
+three-way tables of code matrices alone, and `total_variation` is the distance of two tables of
+counts.
 """
 
 from pegsynth.evaluation.records import Marginal, Metrics, Record
-from pegsynth.evaluation.utility.distances import evaluate_codes, total_variation, tvd1, tvd2, tvd3
+from pegsynth.evaluation.utility.distances import evaluate_codes, total_variation
 
 __all__ = [
     "Marginal",
@@ -15,7 +15,4 @@ __all__ = [
     "Record",
     "evaluate_codes",
     "total_variation",
-    "tvd1",
-    "tvd2",
-    "tvd3",
 ]

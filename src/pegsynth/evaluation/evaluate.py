@@ -41,6 +41,7 @@ from pegsynth.schema.number_text import NumberText, candidates, with_categories
 from pegsynth.schema.tally import QuantileSketch
 from pegsynth.tables.table_input import open_table
 
+_FITTED = ("gaussian", "binomial")
 PAPER_FORMULAS = (
     "I(charge > 25000) ~ age.yrs + sev + cat + los",
     "charge ~ age.yrs + sev + cat + los",
@@ -246,11 +247,13 @@ def options_of(
 
 
 def _formulas(given: Any, schema: Schema) -> tuple[Formula, ...]:
+    """Read the formulas that were given; else those of declared analyses, else the paper's."""
     if given is not None:
         texts = [given] if isinstance(given, str) else list(given)
         return tuple(dict.fromkeys(read_formula(text, schema) for text in texts))
+    declared = [each.formula for each in schema.analyses if each.family in _FITTED]
     try:
-        return tuple(read_formula(text, schema) for text in PAPER_FORMULAS)
+        return tuple(read_formula(text, schema) for text in declared or PAPER_FORMULAS)
     except ParameterError:
         return ()
 

@@ -69,7 +69,6 @@ PREDICTION_RULE = (
 _SIGNS, _GUESSING = 4.0, 0.5
 _DISTRIBUTION_TESTS = 6
 _MOST_OF_TAILS = 4.0
-_SIGNS, _GUESSING = 4.0, 0.5
 
 
 def number_problems(

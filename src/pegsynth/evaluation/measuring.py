@@ -42,16 +42,14 @@ from pegsynth.evaluation.records import (
     measured,
     not_computed,
 )
-from pegsynth.evaluation.risk.intruder import attacks_of, intruder_records
+from pegsynth.evaluation.risk.intruder import Attack, attacks_of, intruder_records
 from pegsynth.evaluation.risk.matching import matching_records
 from pegsynth.evaluation.risk.membership import membership_records
 from pegsynth.evaluation.risk.reappearance import reappearance_records
-from pegsynth.evaluation.risk.risk_tables import holdout_records, risk_tables
+from pegsynth.evaluation.risk.risk_tables import RiskTables, holdout_records, risk_tables
 from pegsynth.evaluation.utility.distances import WEIGHTED, evaluate_codes
 from pegsynth.evaluation.utility.number_records import NO_NUMBERS, Numbers, numbers_found
 from pegsynth.evaluation.utility.panel_records import PANEL_KEYS
-from pegsynth.evaluation.utility.predictive_accuracy import prediction_records
-from pegsynth.evaluation.utility.propensity import propensity_records
 from pegsynth.evaluation.utility.regression_records import (
     Comparison,
     compare,
@@ -59,6 +57,7 @@ from pegsynth.evaluation.utility.regression_records import (
     not_fitted,
     regression_records,
 )
+from pegsynth.evaluation.utility.trained_models import prediction_records, propensity_records
 from pegsynth.inference.combining_rules import effective_rows
 from pegsynth.inference.formula import read_response
 from pegsynth.inference.ledger_support import support_note
@@ -185,14 +184,19 @@ class Work:
         if lacking:
             names = ("uniqueness", *RISK_KEYS)
             return RiskResult(tuple(not_computed(name, "", lacking) for name in names))
-        return risk_records(
+        # The first attack takes the place of the roles; further ones are the intruder's alone.
+        known, infer = options.attacks[0]
+        checked = risk_tables(
             tables.original,
             tables.synthetic,
             self.schema,
             holdout=tables.holdout,
-            attacks=options.attacks,
+            known=known,
+            infer=infer,
             threads=options.threads,
         )
+        chosen = [each for names in options.attacks for each in attacks_of(self.schema, *names)]
+        return risk_records(checked, chosen)
 
 
 @dataclass(frozen=True)
@@ -324,58 +328,10 @@ def _lacking(names: Sequence[str], tables: Tables) -> str:
     return _LACKING.format(name=found[0]) if found else ""
 
 
-def risk_records(
-    original: Codes,
-    synthetic: Sequence[Codes],
-    schema: Schema,
-    *,
-    holdout: Codes | None = None,
-    attacks: Sequence[tuple[Sequence[str] | None, Sequence[str] | None]] = ((None, None),),
-    threads: int = 2,
-    level: float = 0.95,
-) -> RiskResult:
-    """Measure every risk.
-
-    Parameters
-    ----------
-    original, synthetic, holdout
-        Code matrices, rows by features, all encoded with `schema`; `holdout` are rows of the
-        same population that the synthesizer never saw.
-    schema
-        The public codebook. Its quasi-identifiers identify a person, its sensitive features
-        are to be protected; on the built-in discharge data the intruder's attacks are the
-        paper's.
-    attacks
-        Names of the features that an intruder knows and infers; None: by their roles. The
-        first pair takes the place of the roles in all measures, further ones are for attacks
-        of the intruder only.
-    threads
-        Searches at a time; no figure depends on it.
-    level
-        Of all intervals.
-
-    Raises
-    ------
-    DataError
-        A table does not fit the schema, or the original or a synthetic table is empty.
-    ParameterError
-        There is no synthetic table, a name is not in the schema, or a feature is both known
-        and to be inferred.
-    """
-    chosen = [attack for names in attacks for attack in attacks_of(schema, *names)]
-    known, infer = attacks[0]
-    tables = risk_tables(
-        original,
-        synthetic,
-        schema,
-        holdout=holdout,
-        known=known,
-        infer=infer,
-        threads=threads,
-        level=level,
-    )
+def risk_records(tables: RiskTables, attacks: Sequence[Attack]) -> RiskResult:
+    """Measure every risk of tables; the attacks are those of the intruder."""
     found: list[tuple[list[Record], Mapping[str, NDArray[Any]]]] = [
-        intruder_records(tables, chosen),
+        intruder_records(tables, attacks),
         reappearance_records(tables),
         matching_records(tables),
         membership_records(tables),

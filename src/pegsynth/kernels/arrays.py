@@ -12,3 +12,8 @@ Codes: TypeAlias = NDArray[np.unsignedinteger[Any]]
 
 Int64: TypeAlias = NDArray[np.int64]
 Float64: TypeAlias = NDArray[np.float64]
+Int32: TypeAlias = NDArray[np.int32]
+UInt16: TypeAlias = NDArray[np.uint16]
+UInt32: TypeAlias = NDArray[np.uint32]
+UInt64: TypeAlias = NDArray[np.uint64]
+Bools: TypeAlias = NDArray[np.bool_]

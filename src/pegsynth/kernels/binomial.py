@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from pegsynth.kernels.arrays import Codes, Float64, Int64
+
 
 @njit(cache=True, nogil=True)
-def log_odds(columns: Any, row: int, starts: Any, scores: Any, intercept: float) -> float:
+def log_odds(columns: Codes, row: int, starts: Int64, scores: Float64, intercept: float) -> float:
     """Add up the scores of a row."""
     total = intercept
     for feature in range(columns.shape[0]):
@@ -26,13 +28,13 @@ def log_odds(columns: Any, row: int, starts: Any, scores: Any, intercept: float)
 @njit(cache=True, nogil=True)
 def add_derivatives(
     columns: Any,
-    counts: Any,
-    responses: Any,
-    starts: Any,
-    scores: Any,
+    counts: Int64 | Float64,
+    responses: Float64,
+    starts: Int64,
+    scores: Float64,
     intercept: float,
-    gradient: Any,
-    information: Any,
+    gradient: Float64,
+    information: Float64,
 ) -> float:
     """Add the derivatives of the log-likelihood; return the log-likelihood.
 
@@ -70,7 +72,7 @@ def add_derivatives(
 
 @njit(cache=True, nogil=True)
 def squared_deviation(
-    columns: Any, starts: Any, scores: Any, intercept: float, centre: float
+    columns: Codes, starts: Int64, scores: Float64, intercept: float, centre: float
 ) -> float:
     """Sum the squared differences between every row's fitted chance and `centre`."""
     total = 0.0

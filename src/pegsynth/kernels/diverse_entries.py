@@ -7,17 +7,16 @@ reaches log l; the entropy is checked at the very integer that is returned.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
+from pegsynth.kernels.arrays import Bools, Float64, Int64, UInt64
 from pegsynth.kernels.sampling_arrays import PUBLIC
 
 
 @njit(cache=True, nogil=True)
 def _entropy(
-    counts: Any, weights: Any, rest: float, rest_log: float, scale: float, a: float
+    counts: Float64, weights: Float64, rest: float, rest_log: float, scale: float, a: float
 ) -> float:
     """Entropy of scale * counts + a * weights, with categories of count 0 summed up.
 
@@ -36,7 +35,13 @@ def _entropy(
 
 @njit(cache=True, nogil=True)
 def _smallest(
-    counts: Any, weights: Any, rest: float, rest_log: float, scale: float, goal: float, most: int
+    counts: Float64,
+    weights: Float64,
+    rest: float,
+    rest_log: float,
+    scale: float,
+    goal: float,
+    most: int,
 ) -> np.uint64:
     if _entropy(counts, weights, rest, rest_log, scale, 0.0) >= goal:
         return np.uint64(0)
@@ -56,15 +61,15 @@ def _smallest(
 
 @njit(cache=True, nogil=True)
 def smallest_multipliers(
-    start: Any,
-    codes: Any,
-    counts: Any,
-    weights: Any,
-    forbidden: Any,
+    start: Int64,
+    codes: Int64,
+    counts: Int64,
+    weights: Float64,
+    forbidden: Bools,
     scale: float,
     goal: float,
     most: int,
-    out: Any,
+    out: UInt64,
 ) -> None:
     """Write the smallest multiplier of every entry; `PUBLIC` where none is enough.
 

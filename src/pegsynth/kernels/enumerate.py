@@ -6,23 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pegsynth.kernels.arrays import Codes, UInt64
 from pegsynth.kernels.compiled import kernel
 from pegsynth.kernels.gibbs import Scratch, needed_tables, sweep_chains
-from pegsynth.kernels.polya_sweeps import sweep_polya
-from pegsynth.kernels.sampling_arrays import EntryTables, KeyTables, PriorTables, RuleTables
-
-
-class Tables(NamedTuple):
-    """What a sweep reads, and how long it goes on."""
-
-    keys: KeyTables
-    entries: EntryTables
-    prior: PriorTables
-    rules: RuleTables | None
-    targets: Any
-    sweeps: int
-    chain_rows: int
-    limit: int
+from pegsynth.kernels.sampling_arrays import RuleTables, SweepTables
+from pegsynth.kernels.urns import sweep_polya
 
 
 class Tried(NamedTuple):
@@ -40,7 +28,7 @@ class Tried(NamedTuple):
 
 
 def try_words(
-    seeds: Any, prefix: Any, bits: np.uint64, tables: Tables, tried: Tried, *, urn: bool
+    seeds: Codes, prefix: UInt64, bits: np.uint64, tables: SweepTables, tried: Tried, *, urn: bool
 ) -> None:
     """Run the kernel on prefix + [w] for every word w of `bits` bits.
 
@@ -53,17 +41,18 @@ def try_words(
         _try_urns(seeds, words, bits, tables, tried, scratch)
         return
     # As in `run_chains`, so that what is tried is the code that draws rows.
-    needed = needed_tables(
-        tables.entries, tables.prior, tables.rules, tables.targets, tables.limit, tried.visits
-    )
-    _try_chains(
-        seeds, words, bits, tables._replace(rules=needed.rules), needed.visits, tried, scratch
-    )
+    needed = needed_tables(tables, tried.visits)
+    _try_chains(seeds, words, bits, tables, *needed, tried, scratch)
 
 
 @kernel
 def _try_urns(
-    seeds: Any, words: Any, bits: np.uint64, tables: Tables, tried: Tried, scratch: Scratch
+    seeds: Codes,
+    words: UInt64,
+    bits: np.uint64,
+    tables: SweepTables,
+    tried: Tried,
+    scratch: Scratch,
 ) -> None:
     for word in range(len(tried.done)):
         words[len(words) - 1] = word
@@ -71,13 +60,7 @@ def _try_urns(
             seeds,
             tried.rows[word],
             tried.states[word],
-            tables.keys,
-            tables.entries,
-            tables.prior,
-            tables.rules,
-            tables.targets,
-            tables.sweeps,
-            tables.limit,
+            tables,
             tried.visits[word],
             tried.drawn[word],
             words,
@@ -88,11 +71,12 @@ def _try_urns(
 
 @kernel
 def _try_chains(
-    seeds: Any,
-    words: Any,
+    seeds: Codes,
+    words: UInt64,
     bits: np.uint64,
-    tables: Tables,
-    visits: Any | None,
+    tables: SweepTables,
+    rules: RuleTables | None,
+    visits: Codes | None,
     tried: Tried,
     scratch: Scratch,
 ) -> None:
@@ -104,14 +88,8 @@ def _try_chains(
             seeds,
             tried.rows[word],
             tried.states[word],
-            tables.keys,
-            tables.entries,
-            tables.prior,
-            tables.rules,
-            tables.targets,
-            tables.sweeps,
-            tables.chain_rows,
-            tables.limit,
+            tables,
+            rules,
             counters,
             0,
             words,

@@ -6,11 +6,10 @@ forbid gets weight 0 (R18), and one exact integer below their sum chooses (R15).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
 
+from pegsynth.kernels.arrays import Codes, Float64, Int64, UInt64
 from pegsynth.kernels.gibbs import active_rules
 from pegsynth.kernels.sampling_arrays import RuleTables
 from pegsynth.kernels.uniform import REJECTED, bounded
@@ -20,7 +19,7 @@ LANE, STUCK, WORD = range(3)
 
 
 @njit(cache=True, nogil=True)
-def floor_weights(probabilities: Any, scale: np.uint64, weights: Any) -> None:
+def floor_weights(probabilities: Float64, scale: np.uint64, weights: UInt64) -> None:
     """Write floor(s g_j), with a sum of at most s (R8).
 
     Floating probabilities may sum to a little above 1, and their product with s may round
@@ -40,14 +39,14 @@ def floor_weights(probabilities: Any, scale: np.uint64, weights: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def draw_categories(
-    rows: Any,
+    rows: Codes,
     target: int,
-    probabilities: Any,
-    state: Any,
+    probabilities: Float64,
+    state: Int64,
     scale: np.uint64,
     numerator: np.uint64,
     rules: RuleTables,
-    words: Any,
+    words: UInt64,
     bits: np.uint64,
 ) -> bool:
     """Draw one feature of every row, in place, given fitted probabilities.

@@ -19,8 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.kernels.arrays import Bools, Codes, Int64, UInt64
 from pegsynth.kernels.compiled import helper, kernel
-from pegsynth.kernels.sampling_arrays import PUBLIC, EntryTables, KeyTables, PriorTables, RuleTables
+from pegsynth.kernels.sampling_arrays import (
+    PUBLIC,
+    EntryTables,
+    KeyTables,
+    PriorTables,
+    RuleTables,
+    SweepTables,
+)
 from pegsynth.kernels.uniform import REJECTED, bounded
 
 ROW, SWEEP, DRAW, WORD = range(4)
@@ -52,14 +60,14 @@ class Scratch(NamedTuple):
 
 
 @helper
-def copy_row(source: Any, out: Any) -> None:
+def copy_row(source: Codes, out: Codes) -> None:
     """Copy the codes of one row."""
     for feature in range(len(out)):
         out[feature] = source[feature]
 
 
 @helper
-def tails_of(rows: Any, keys: KeyTables, totals: Any) -> None:
+def tails_of(rows: Codes, keys: KeyTables, totals: Int64) -> None:
     """Write the XOR of the public bits of all features of every row."""
     for lane in range(rows.shape[0]):
         total = np.int64(0)
@@ -69,7 +77,7 @@ def tails_of(rows: Any, keys: KeyTables, totals: Any) -> None:
 
 
 @helper
-def keys_of_rows(rows: Any, totals: Any, keys: KeyTables, target: int, out: Any) -> None:
+def keys_of_rows(rows: Codes, totals: Int64, keys: KeyTables, target: int, out: Int64) -> None:
     """Write the keys of several rows for one target; `totals` as in `tails_of`."""
     own = keys.category_start[target]
     for lane in range(rows.shape[0]):
@@ -85,7 +93,7 @@ def keys_of_rows(rows: Any, totals: Any, keys: KeyTables, target: int, out: Any)
 
 
 @helper
-def find_key(keys: Any, low: int, high: int, key: int) -> int:
+def find_key(keys: Int64, low: int, high: int, key: int) -> int:
     """Return the position of `key` in sorted keys[low:high], counted from low, or -1."""
     start, end = low, high
     while low < high:
@@ -98,7 +106,7 @@ def find_key(keys: Any, low: int, high: int, key: int) -> int:
 
 
 @helper
-def first_above(cumulative: Any, start: int, count: int, value: Any) -> int:
+def first_above(cumulative: Codes, start: int, count: int, value: np.unsignedinteger[Any]) -> int:
     """Return the first index j below count with cumulative[start + j] > value."""
     if count <= COUNTED:
         # Counting what is not above has no branch to mispredict and runs in vectors.
@@ -115,7 +123,7 @@ def first_above(cumulative: Any, start: int, count: int, value: Any) -> int:
 
 
 @helper
-def own_codes(row: Any, rules: RuleTables, rule: int, target: int) -> int:
+def own_codes(row: Codes, rules: RuleTables, rule: int, target: int) -> int:
     """Return where the codes start that an active rule forbids the target; -1 if inactive."""
     own = np.int64(-1)
     for item in range(rules.item_start[rule], rules.item_start[rule + 1]):
@@ -128,7 +136,7 @@ def own_codes(row: Any, rules: RuleTables, rule: int, target: int) -> int:
 
 
 @helper
-def active_pattern(row: Any, rules: RuleTables, target: int) -> int:
+def active_pattern(row: Codes, rules: RuleTables, target: int) -> int:
     """Return which rules on `target` are active, as bits (saturating at bit 30)."""
     pattern = 0
     start = rules.target_start[target]
@@ -139,7 +147,9 @@ def active_pattern(row: Any, rules: RuleTables, target: int) -> int:
 
 
 @helper
-def active_rules(row: Any, rules: RuleTables, target: int, categories: int, forbidden: Any) -> int:
+def active_rules(
+    row: Codes, rules: RuleTables, target: int, categories: int, forbidden: Bools
+) -> int:
     """Mark the categories of `target` that the rest of the row forbids.
 
     Returns the pattern of active rules; nothing is marked when it is 0.
@@ -157,7 +167,7 @@ def active_rules(row: Any, rules: RuleTables, target: int, categories: int, forb
 
 
 @helper
-def list_marked(marked: Any, count: int, out: Any) -> int:
+def list_marked(marked: Bools, count: int, out: Int64) -> int:
     """Write the marked positions below `count`, ascending; return how many there are."""
     size = 0
     for position in range(count):
@@ -168,7 +178,7 @@ def list_marked(marked: Any, count: int, out: Any) -> int:
 
 
 @helper
-def list_cells(categories: Any, start: int, count: int, codes: Any, out: Any) -> int:
+def list_cells(categories: Codes, start: int, count: int, codes: Int64, out: Int64) -> int:
     """Write which of the cells of an entry hold one of `codes`, both ascending."""
     size, cell = 0, 0
     for code in codes:
@@ -181,7 +191,7 @@ def list_cells(categories: Any, start: int, count: int, codes: Any, out: Any) ->
 
 
 @helper
-def sum_of(cumulative: Any, start: int, positions: Any) -> np.uint64:
+def sum_of(cumulative: Codes, start: int, positions: Int64) -> np.uint64:
     """Return the sum over some positions of a run of cumulated numbers."""
     total = np.uint64(0)
     for position in positions:
@@ -192,7 +202,7 @@ def sum_of(cumulative: Any, start: int, positions: Any) -> np.uint64:
 
 
 @helper
-def step_over(cumulative: Any, start: int, positions: Any, value: np.uint64) -> np.uint64:
+def step_over(cumulative: Codes, start: int, positions: Int64, value: np.uint64) -> np.uint64:
     """Turn a value below the sum without `positions` into one below the whole sum (R18).
 
     Values of the positions left in stay in order, and none falls on a position left out.
@@ -207,15 +217,15 @@ def step_over(cumulative: Any, start: int, positions: Any, value: np.uint64) -> 
 
 @helper
 def draw_tabulated(
-    group: Any,
-    totals: Any,
-    lane_keys: Any,
+    group: Codes,
+    totals: Int64,
+    lane_keys: Int64,
     lane: int,
     target: int,
     keys: KeyTables,
     entries: EntryTables,
     prior: PriorTables,
-    words: Any,
+    words: UInt64,
     used: int,
     bits: np.uint64,
 ) -> tuple[int, int]:
@@ -263,20 +273,14 @@ def draw_tabulated(
 
 @kernel
 def sweep_chains(
-    seeds: Any,
-    rows: Any,
-    state: Any,
-    keys: KeyTables,
-    entries: EntryTables,
-    prior: PriorTables,
+    seeds: Codes,
+    rows: Codes,
+    state: Int64,
+    tables: SweepTables,
     rules: RuleTables | None,
-    targets: Any,
-    sweeps: int,
-    chain_rows: int,
-    limit: int,
-    visits: Any | None,
+    visits: Codes | None,
     epoch: int,
-    words: Any,
+    words: UInt64,
     bits: np.uint64,
     scratch: Scratch,
 ) -> bool:
@@ -285,6 +289,8 @@ def sweep_chains(
     Code that asks for `rules` or `visits` is left out where they are None: the compiler
     knows that from their types. `needed_tables` says when they may be.
     """
+    keys, entries, prior, targets = tables.keys, tables.entries, tables.prior, tables.targets
+    chain_rows, limit = tables.chain_rows, tables.limit
     category_start, tail_codes = keys.category_start, keys.tail_codes
     weight_cumulative = prior.weight_cumulative
     scale = prior.scale
@@ -306,7 +312,7 @@ def sweep_chains(
             else:
                 copy_row(rows[number - 1], group[0])
         tails_of(group, keys, totals)
-        while state[SWEEP] < sweeps:
+        while state[SWEEP] < tables.sweeps:
             for position in range(state[DRAW] // lanes, len(targets)):
                 target = targets[position]
                 first = category_start[target]
@@ -444,20 +450,13 @@ def sweep_chains(
 
 
 def run_chains(
-    seeds: Any,
-    rows: Any,
-    state: Any,
-    keys: KeyTables,
-    entries: EntryTables,
-    prior: PriorTables,
-    rules: RuleTables,
-    targets: Any,
-    sweeps: int,
-    chain_rows: int,
-    limit: int,
-    visits: Any,
+    seeds: Codes,
+    rows: Codes,
+    state: Int64,
+    tables: SweepTables,
+    visits: Codes,
     epoch: int,
-    words: Any,
+    words: UInt64,
     bits: np.uint64,
 ) -> bool:
     """Fill `rows` with chains of `chain_rows` rows each; chain c starts at seeds[c].
@@ -472,10 +471,6 @@ def run_chains(
     state
         Four int64 numbers, zero at the start: first row of the chains that advance
         together, sweep, draws of the sweep that are made, words used.
-    targets
-        Features to draw, in sweep order.
-    limit
-        Visits an entry answers with its counts in one chain; 0 for no limit.
     visits, epoch
         Counters of all entries; chain c counts from epoch + c * limit on, so that no
         counter needs clearing between chains.
@@ -487,25 +482,8 @@ def run_chains(
     bool
         True when all rows are complete, False when more words are needed.
     """
-    needed = needed_tables(entries, prior, rules, targets, limit, visits)
-    return sweep_chains(
-        seeds,
-        rows,
-        state,
-        keys,
-        entries,
-        prior,
-        needed.rules,
-        targets,
-        sweeps,
-        chain_rows,
-        limit,
-        needed.visits,
-        epoch,
-        words,
-        bits,
-        Scratch.of(keys),
-    )
+    needed, scratch = needed_tables(tables, visits), Scratch.of(tables.keys)
+    return sweep_chains(seeds, rows, state, tables, *needed, epoch, words, bits, scratch)
 
 
 class Needed(NamedTuple):
@@ -515,27 +493,21 @@ class Needed(NamedTuple):
     visits: Any | None
 
 
-def needed_tables(
-    entries: EntryTables,
-    prior: PriorTables,
-    rules: RuleTables,
-    targets: Any,
-    limit: int,
-    visits: Any,
-) -> Needed:
+def needed_tables(tables: SweepTables, visits: Codes) -> Needed:
     """Return rules and counters, None where `sweep_chains` does without.
 
     It does without rules where none acts on a target, and without counters where every
     target is drawn in the plainest way, by `draw_tabulated`.
     """
+    rules, targets, own = tables.rules, tables.targets, tables.prior.multiplier_start
     ruled = np.any(rules.target_start[targets + 1] > rules.target_start[targets])
-    tabulated = np.all(entries.dense[targets]) and np.all(prior.multiplier_start[targets] < 0)
-    plain = tabulated and limit == 0 and not ruled
+    tabulated = np.all(tables.entries.dense[targets]) and np.all(own[targets] < 0)
+    plain = tabulated and tables.limit == 0 and not ruled
     return Needed(rules if ruled else None, None if plain else visits)
 
 
 @helper
-def breaks_rule(row: Any, rules: RuleTables) -> bool:
+def breaks_rule(row: Codes, rules: RuleTables) -> bool:
     """Say whether a row breaks any rule."""
     for rule in range(len(rules.item_start) - 1):
         broken = True
@@ -550,12 +522,12 @@ def breaks_rule(row: Any, rules: RuleTables) -> bool:
 
 @kernel
 def draw_seeds(
-    rows: Any,
-    state: Any,
-    category_start: Any,
-    weight_cumulative: Any,
+    rows: Codes,
+    state: Int64,
+    category_start: Int64,
+    weight_cumulative: UInt64,
     rules: RuleTables,
-    words: Any,
+    words: UInt64,
     bits: np.uint64,
 ) -> bool:
     """Fill `rows` with independent draws of every feature from public weights.

@@ -6,16 +6,15 @@ one batch to counts that the caller owns, so batches of any size give the same s
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from pegsynth.kernels.arrays import Codes, Int64
 from pegsynth.kernels.compiled import kernel
 from pegsynth.kernels.sampling_arrays import KeyTables
 
 
 @kernel
-def tail_totals(columns: Any, tables: KeyTables, out: Any) -> None:
+def tail_totals(columns: Codes, tables: KeyTables, out: Int64) -> None:
     """XOR the public bits of all features of every row into `out`."""
     for row in range(len(out)):
         out[row] = 0
@@ -26,7 +25,7 @@ def tail_totals(columns: Any, tables: KeyTables, out: Any) -> None:
 
 
 @kernel
-def keys_of(columns: Any, totals: Any, tables: KeyTables, target: int, out: Any) -> None:
+def keys_of(columns: Codes, totals: Int64, tables: KeyTables, target: int, out: Int64) -> None:
     """Write the key h_i(x_-i) of every row for one target."""
     rows = columns.shape[1]
     start = tables.category_start[target]
@@ -50,21 +49,21 @@ def keys_of(columns: Any, totals: Any, tables: KeyTables, target: int, out: Any)
 
 
 @kernel
-def add_dense(keys: Any, codes: Any, category_count: int, counts: Any) -> None:
+def add_dense(keys: Int64, codes: Codes, category_count: int, counts: Int64) -> None:
     """Count (key, code) pairs into a flat table."""
     for row in range(len(keys)):
         counts[keys[row] * category_count + codes[row]] += 1
 
 
 @kernel
-def add_pair(left: Any, right: Any, right_count: int, counts: Any) -> None:
+def add_pair(left: Codes, right: Codes, right_count: int, counts: Int64) -> None:
     """Count (left, right) code pairs into a flat table."""
     for row in range(len(left)):
         counts[np.int64(left[row]) * right_count + right[row]] += 1
 
 
 @kernel
-def run_lengths(cells: Any, weights: Any, out_cells: Any, out_counts: Any) -> int:
+def run_lengths(cells: Int64, weights: Int64, out_cells: Int64, out_counts: Int64) -> int:
     """Sum the weights of equal neighbours in sorted `cells`; return how many remain."""
     last = -1
     for index in range(len(cells)):

@@ -26,12 +26,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from pegsynth.kernels.arrays import Codes, Float64, Int32, Int64
+
 _REACH = 3.0
 _STEPS = 30
 
 
 @njit(cache=True, nogil=True)
-def _slope(values: Any, sums: Any, counts: Any, step: float) -> tuple[float, float]:
+def _slope(values: Float64, sums: Float64, counts: Float64, step: float) -> tuple[float, float]:
     """First and second derivative of the bound in one coefficient, at a step from here."""
     first = 0.0
     second = 0.0
@@ -45,7 +47,7 @@ def _slope(values: Any, sums: Any, counts: Any, step: float) -> tuple[float, flo
 
 @njit(cache=True, nogil=True)
 def best_coefficient(
-    values: Any, sums: Any, counts: Any, start: float, lasso: float, ridge: float
+    values: Float64, sums: Float64, counts: Float64, start: float, lasso: float, ridge: float
 ) -> float:
     """Minimise bound + lasso * |b| + ridge * b^2 / 2 over one coefficient b, from b = start.
 
@@ -80,9 +82,9 @@ def best_coefficient(
 
 @njit(cache=True, nogil=True)
 def _newton(
-    values: Any,
-    sums: Any,
-    counts: Any,
+    values: Float64,
+    sums: Float64,
+    counts: Float64,
     start: float,
     low: float,
     high: float,
@@ -140,7 +142,9 @@ class Rows(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def observed_counts(columns: Any, layout: Layout, outcome: Any, weights: Any, out: Any) -> None:
+def observed_counts(
+    columns: Int32, layout: Layout, outcome: Int64, weights: Float64, out: Float64
+) -> None:
     """Add up the weight of every (cell, class)."""
     out[:] = 0.0
     for step in range(len(layout.order)):
@@ -151,7 +155,9 @@ def observed_counts(columns: Any, layout: Layout, outcome: Any, weights: Any, ou
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def gathered_softmax(columns: Any, cell_start: Any, order: Any, table: Any, out: Any) -> None:
+def gathered_softmax(
+    columns: Int32, cell_start: Int64, order: Int64, table: Float64, out: Float64
+) -> None:
     """Write class probabilities: softmax of the sum of one table line per predictor."""
     classes = out.shape[1]
     for row in range(out.shape[0]):
@@ -175,7 +181,7 @@ def gathered_softmax(columns: Any, cell_start: Any, order: Any, table: Any, out:
 
 
 @njit(cache=True, nogil=True)
-def cell_table(layout: Layout, coefficients: Any, out: Any) -> None:
+def cell_table(layout: Layout, coefficients: Float64, out: Float64) -> None:
     """Write the contribution of every cell: its value times the line of its column."""
     for column in range(len(layout.first_cell) - 1):
         for cell in range(layout.first_cell[column], layout.first_cell[column + 1]):
@@ -184,7 +190,7 @@ def cell_table(layout: Layout, coefficients: Any, out: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def fitted_sums(codes: Any, weights: Any, probabilities: Any, out: Any) -> None:
+def fitted_sums(codes: Int32, weights: Float64, probabilities: Float64, out: Float64) -> None:
     """Add up the fitted probabilities of all rows, by the code of one predictor."""
     out[:] = 0.0
     for row in range(len(weights)):
@@ -196,7 +202,7 @@ def fitted_sums(codes: Any, weights: Any, probabilities: Any, out: Any) -> None:
 
 
 @njit(cache=True, nogil=True, fastmath=_FAST)
-def rescale(codes: Any, factors: Any, probabilities: Any) -> None:
+def rescale(codes: Int32, factors: Float64, probabilities: Float64) -> None:
     """Multiply every line by the factors of its code and make it sum to 1 again."""
     for row in range(len(codes)):
         line = probabilities[row]
@@ -215,11 +221,11 @@ def improve(
     rows: Rows,
     layout: Layout,
     feature: int,
-    sums: Any,
-    coefficients: Any,
+    sums: Float64,
+    coefficients: Float64,
     lasso: float,
     ridge: float,
-    factors: Any,
+    factors: Float64,
 ) -> bool:
     """Take one step in all coefficients of one predictor; say whether any changed."""
     start = layout.cell_start[feature]
@@ -240,7 +246,7 @@ def improve(
 
 @njit(cache=True, nogil=True)
 def objective(
-    rows: Rows, probabilities: Any, coefficients: Any, lasso: float, ridge: float
+    rows: Rows, probabilities: Float64, coefficients: Float64, lasso: float, ridge: float
 ) -> float:
     """Return the penalised negative log-likelihood; the last column, the intercept, is free."""
     value = 0.0
@@ -259,11 +265,11 @@ def sweep(
     layout: Layout,
     lasso: float,
     ridge: float,
-    coefficients: Any,
-    probabilities: Any,
-    sums: Any,
-    factors: Any,
-    stop: Any,
+    coefficients: Float64,
+    probabilities: Float64,
+    sums: Float64,
+    factors: Float64,
+    stop: Codes,
 ) -> None:
     """Take one step in every predictor; the last feature, the intercept, has no penalty."""
     intercept = len(layout.cell_start) - 2
@@ -277,7 +283,7 @@ def sweep(
 
 
 @njit(cache=True, nogil=True)
-def carry_on(coefficients: Any, best: Any, share: float) -> None:
+def carry_on(coefficients: Float64, best: Float64, share: float) -> None:
     """Make the coefficients the best ones, then go on by a share of the last change."""
     for column in range(coefficients.shape[0]):
         for c in range(coefficients.shape[1]):
@@ -292,10 +298,10 @@ def descend(
     layout: Layout,
     lasso: float,
     ridge: float,
-    coefficients: Any,
+    coefficients: Float64,
     tolerance: float,
     most_sweeps: int,
-    stop: Any,
+    stop: Codes,
 ) -> tuple[float, int]:
     """Sweep until the objective settles; return it and the number of sweeps.
 

@@ -8,16 +8,16 @@ in the cache for all targets.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import njit
+
+from pegsynth.kernels.arrays import Codes
 
 _STRETCH = 4096
 
 
 @njit(cache=True, nogil=True)
-def nearest_rows(columns: Any, targets: Any, distance: Any) -> None:
+def nearest_rows(columns: Codes, targets: Codes, distance: Codes) -> None:
     """Write for each target the number of features in which its nearest row differs.
 
     `distance` is of a type that holds one more than the number of features.
@@ -40,7 +40,7 @@ def nearest_rows(columns: Any, targets: Any, distance: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _add_differing(column: Any, code: Any, differing: Any) -> None:
+def _add_differing(column: Codes, code: int, differing: Codes) -> None:
     for row in range(len(differing)):
         # Numba would widen a plain sum to 64 bits, and with it every lane.
         differing[row] += np.uint8(column[row] != code)

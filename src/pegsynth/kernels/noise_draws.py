@@ -14,11 +14,12 @@ bits through the very same code.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pegsynth.kernels.arrays import Int64, UInt64
 from pegsynth.kernels.compiled import helper, kernel
 from pegsynth.kernels.uniform import split_product
 
@@ -55,7 +56,9 @@ class NoiseTables(NamedTuple):
 
 
 @kernel
-def draw_noise(noise: Any, state: Any, tables: Any, words: Any, bits: np.uint64) -> int:
+def draw_noise(
+    noise: Int64, state: Int64, tables: NoiseTables, words: UInt64, bits: np.uint64
+) -> int:
     """Fill `noise` with independent draws.
 
     Parameters
@@ -118,7 +121,7 @@ def draw_noise(noise: Any, state: Any, tables: Any, words: Any, bits: np.uint64)
 
 @helper
 def _accept(
-    offset: np.uint64, coin: np.uint64, coin_bits: np.uint64, index: np.int64, tables: Any
+    offset: np.uint64, coin: np.uint64, coin_bits: np.uint64, index: np.int64, tables: NoiseTables
 ) -> int:
     """Compare a uniform number, known by its first bits, with exp(-x) of a proposal.
 

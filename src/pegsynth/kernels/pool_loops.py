@@ -9,17 +9,10 @@ of the time when it allocates nothing. What runs over cells and not over rows is
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-from pegsynth.kernels.arrays import Float64, Int64
+from pegsynth.kernels.arrays import Float64, Int64, UInt16, UInt32, UInt64
 from pegsynth.kernels.compiled import kernel
-
-UInt16 = NDArray[np.uint16]
-UInt32 = NDArray[np.uint32]
-UInt64 = NDArray[np.uint64]
 
 _KEYS_AT_A_TIME = 4096
 
@@ -367,6 +360,6 @@ def exchange(
     return taken
 
 
-def uniforms(words: UInt64) -> Any:
+def uniforms(words: UInt64) -> Float64:
     """Turn words into floating-point numbers in [0, 1)."""
-    return (words >> np.uint64(11)) * 2.0**-53
+    return np.asarray((words >> np.uint64(11)) * 2.0**-53)

@@ -6,7 +6,7 @@ i live at category_start[i] .. category_start[i + 1].
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,3 +89,21 @@ class RuleTables(NamedTuple):
     pattern_start: NDArray[np.int64]
     forbidden_start: NDArray[np.int64]
     forbidden: NDArray[np.int64]
+
+
+class SweepTables(NamedTuple):
+    """What a sweep reads, and how rows hang together.
+
+    `targets` are the features to draw, in sweep order; `sweeps` a row's sweeps; `chain_rows` the
+    rows from one seed row to the next; `limit` the visits an entry answers with its counts in one
+    chain, 0 for no limit.
+    """
+
+    keys: KeyTables
+    entries: EntryTables
+    prior: PriorTables
+    rules: RuleTables
+    targets: Any
+    sweeps: int
+    chain_rows: int
+    limit: int

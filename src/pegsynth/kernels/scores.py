@@ -8,10 +8,10 @@ missing. Columns of the scores come after those of the categories.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
+from pegsynth.kernels.arrays import Float64, Int64, UInt64
 from pegsynth.kernels.compiled import helper, kernel
 
 _ROOT_HALF = math.sqrt(0.5)
@@ -20,7 +20,7 @@ _SHIFT = np.uint64(11)
 
 
 @kernel
-def add_pairs(positions: Any, bins: Any, target: int, gram: Any) -> None:
+def add_pairs(positions: Int64, bins: Int64, target: int, gram: Float64) -> None:
     """Add up how often two columns of categories are 1 together, in the upper triangle.
 
     Rows whose target is missing are left out. This part of the moments does not depend on
@@ -41,7 +41,13 @@ def add_pairs(positions: Any, bins: Any, target: int, gram: Any) -> None:
 
 @kernel
 def add_moments(
-    positions: Any, bins: Any, scores: Any, target: int, columns: int, gram: Any, right: Any
+    positions: Int64,
+    bins: Int64,
+    scores: Float64,
+    target: int,
+    columns: int,
+    gram: Float64,
+    right: Float64,
 ) -> float:
     """Add up those products that a regression of one score on all else needs which have scores.
 
@@ -88,15 +94,15 @@ def add_moments(
 
 @kernel
 def draw_scores(
-    positions: Any,
-    bins: Any,
-    starts: Any,
-    bounds: Any,
-    weights: Any,
-    spreads: Any,
-    words: Any,
-    means: Any,
-    scores: Any,
+    positions: Int64,
+    bins: Int64,
+    starts: Int64,
+    bounds: Float64,
+    weights: Float64,
+    spreads: Float64,
+    words: UInt64,
+    means: Float64,
+    scores: Float64,
 ) -> None:
     """Draw every score of every row, given its bin and all else in the row, over and over.
 
@@ -140,7 +146,9 @@ def draw_scores(
 
 
 @kernel
-def ranks_in_bins(bins: Any, scores: Any, starts: Any, known: Any, words: Any, ranks: Any) -> None:
+def ranks_in_bins(
+    bins: Int64, scores: Float64, starts: Int64, known: Float64, words: UInt64, ranks: Float64
+) -> None:
     """Turn the scores of one number into ranks in [0, 1) among known scores of the same bin.
 
     A score that is as likely as any of the n known ones falls into each of the n + 1 gaps

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from numba import njit
 
+from pegsynth.kernels.arrays import Float64, Int32, Int64
+
 
 class Nodes(NamedTuple):
     """Nodes of any number of trees, numbered together; children come after their parent.
@@ -26,7 +28,7 @@ class Nodes(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def leaf_of(row: Any, cell_start: Any, ranks: Any, nodes: Nodes, root: int) -> int:
+def leaf_of(row: Int32, cell_start: Int64, ranks: Int32, nodes: Nodes, root: int) -> int:
     """Return the leaf that a row of codes reaches."""
     node = root
     while nodes.feature[node] >= 0:
@@ -39,7 +41,9 @@ def leaf_of(row: Any, cell_start: Any, ranks: Any, nodes: Nodes, root: int) -> i
 
 
 @njit(cache=True, nogil=True)
-def vote_shares(rows: Any, cell_start: Any, ranks: Any, nodes: Nodes, roots: Any, out: Any) -> None:
+def vote_shares(
+    rows: Int32, cell_start: Int64, ranks: Int32, nodes: Nodes, roots: Int64, out: Float64
+) -> None:
     """Write the mean over trees of the distribution in the leaf that every row reaches."""
     out[:] = 0.0
     for index in range(rows.shape[0]):
@@ -55,7 +59,9 @@ def vote_shares(rows: Any, cell_start: Any, ranks: Any, nodes: Nodes, roots: Any
 
 
 @njit(cache=True, nogil=True)
-def leaves_of(rows: Any, cell_start: Any, ranks: Any, nodes: Nodes, root: int, out: Any) -> None:
+def leaves_of(
+    rows: Int32, cell_start: Int64, ranks: Int32, nodes: Nodes, root: int, out: Int64
+) -> None:
     """Write the leaf of one tree that every row reaches."""
     for index in range(rows.shape[0]):
         out[index] = leaf_of(rows[index], cell_start, ranks, nodes, root)

@@ -16,6 +16,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from pegsynth.kernels.arrays import UInt64
 from pegsynth.kernels.compiled import helper, kernel
 
 REJECTED = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -73,7 +74,7 @@ def bounded(word: np.uint64, total: np.uint64, bits: np.uint64) -> np.uint64:
     return high
 
 
-def bounded_array(words: Any, total: np.uint64, bits: np.uint64) -> Any:
+def bounded_array(words: UInt64, total: np.uint64, bits: np.uint64) -> UInt64:
     """Apply `bounded` to every word (for tests and small callers)."""
     out = np.empty(len(words), dtype=np.uint64)
     _bound_all(words, total, bits, out)
@@ -81,6 +82,6 @@ def bounded_array(words: Any, total: np.uint64, bits: np.uint64) -> Any:
 
 
 @kernel
-def _bound_all(words: Any, total: np.uint64, bits: np.uint64, out: Any) -> None:
+def _bound_all(words: UInt64, total: np.uint64, bits: np.uint64, out: UInt64) -> None:
     for index in range(len(words)):
         out[index] = bounded(words[index], total, bits)

@@ -145,7 +145,7 @@ class Model:
     frame: FrameKind | None = None
 
 
-class Sampler(ABC):
+class Sampler:
     """Draws rows of one model under one plan. What they cost is settled and charged before.
 
     Parameters
@@ -173,9 +173,13 @@ class Sampler(ABC):
         self.assumptions = assumptions
         self.lock = threading.Lock()
 
-    @abstractmethod
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
         """Return K datasets of n rows as streams of code chunks."""
+        return [self.table(rows, stream) for _ in range(datasets)]
+
+    def table(self, rows: int, stream: RandomStream) -> Rows:
+        """Return one dataset, for methods that draw each by itself."""
+        raise NotImplementedError
 
     def versions(
         self, rows: int, datasets: int, stream: RandomStream

@@ -7,7 +7,7 @@ The command line and Python make the same `Request` of the same declarations
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -29,6 +29,7 @@ from pegsynth.methods.forecast import (
     none_can,
     settle_method,
 )
+from pegsynth.methods.goals import epsilon_for
 from pegsynth.methods.registry import method_options
 from pegsynth.methods.released.asked_counts import check_asked
 from pegsynth.methods.released.declared_plan import (
@@ -59,6 +60,8 @@ from pegsynth.options import (
 )
 from pegsynth.options._kinds import check_options
 from pegsynth.privacy import Budget, Shares
+from pegsynth.privacy.guesses import gain_of
+from pegsynth.privacy.statement import attacker_gains
 from pegsynth.random import RandomStream, Streams
 from pegsynth.schema.wide_schema import at_all_positions, measured_positions, wide_schema
 
@@ -317,7 +320,10 @@ class Request(
             There is no total epsilon, or a fit would refuse the schema or what it declares.
         """
         if self.epsilon is None:
-            raise BudgetError("a plan needs --epsilon, the total for the whole release")
+            raise BudgetError(
+                "a plan needs --epsilon, the total for the whole release, or a goal that finds it: "
+                "--pairs-off or --risk"
+            )
         budget = self.budget  # A budget that cannot be is refused as such.
         schema = wide_schema(self.written(schema))
         notes: list[str] = []
@@ -330,7 +336,32 @@ class Request(
             if found.best is None:
                 raise none_can(found)
             self.check_declared(schema)
-        return replace(found, notes=(*notes, *folded_notes(book), *self.assumed()))
+        return replace(
+            found, notes=(*notes, *folded_notes(book), *self.assumed(), *_gains(found, schema))
+        )
+
+    def at_goal(
+        self, schema: Schema, *, pairs_off: float | None = None, risk: float | None = None
+    ) -> Request:
+        """Return the request with the epsilon that meets a goal (`epsilon_for`); without, itself.
+
+        Raises
+        ------
+        BudgetError
+            An epsilon was stated as well, or the goal cannot be reached.
+        """
+        if pairs_off is None and risk is None:
+            return self
+        if self.epsilon is not None:
+            raise BudgetError("--pairs-off and --risk find the epsilon; remove --epsilon")
+        book = wide_schema(self.written(schema))
+        epsilon = epsilon_for(
+            lambda epsilon: replace(self, epsilon=epsilon).forecast(book),
+            delta=self.delta,
+            pairs_off=pairs_off,
+            risk=risk,
+        )
+        return replace(self, epsilon=epsilon)
 
     def check_declared(self, schema: Schema) -> None:
         """Refuse declared analyses and tables that could not be drawn or written later."""
@@ -405,6 +436,15 @@ class Request(
         rows = self.rows_in or self.rows
         seen = foreseen(measured_positions(schema), budget, rows=rows, private=private)
         return at_all_positions(seen.schema, schema), seen.budget
+
+
+def _gains(found: Forecast, schema: Schema) -> Iterator[str]:
+    """Say what an attacker gains by a release of the best method (R35)."""
+    if found.best is not None:
+        stated = found.best.stated
+        private = any(feature.private_categories for feature in schema.features)
+        taken = (stated.delta or 0.0) if private else 0.0
+        yield " ".join(attacker_gains(stated, gain_of(stated, delta_taken=taken)))
 
 
 def registered_options() -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import msgspec
 
 from pegsynth.privacy.events import Diversity, PooledRows, UnitBound
 from pegsynth.privacy.guarantee import Guarantee, bound_of, runs_of, uncovered_places
+from pegsynth.privacy.guesses import TOLD, Gain, gain_of_ledger
 from pegsynth.privacy.recorded import one_line
 from pegsynth.privacy.rounding import display_up, float_up
 from pegsynth.views import Picture, card, table
@@ -71,7 +72,7 @@ def _claim(ledger: Ledger) -> list[str]:
             "It limits how surely a value can be told from the entry it was drawn from, and "
             "says nothing about what else an outsider may know.",
         ]
-    return [_differential(guarantee), _odds(guarantee)]
+    return [_differential(guarantee), *attacker_gains(guarantee, gain_of_ledger(ledger))]
 
 
 def _differential(guarantee: Guarantee) -> str:
@@ -85,6 +86,27 @@ def _differential(guarantee: Guarantee) -> str:
         f"This release as a whole is differentially private with epsilon = {epsilon} at "
         f"delta = {display_up(guarantee.delta or 0.0)}."
     )
+
+
+def attacker_gains(guarantee: Guarantee, gain: Gain | None) -> list[str]:
+    """Say what an attacker gains: the worst case, the success rate, the smallest cell (R35)."""
+    if gain is None:
+        return []
+    told = f"{TOLD:.0%}"
+    cell = (
+        f"A cell with fewer than {gain.people:,} {guarantee.unit}s cannot be told from an empty "
+        f"one: a guess which of the two it is, right half of the time without the release, is "
+        f"right at most {told} of the time."
+        if gain.people > 1
+        else f"No cell is so small that it cannot be told from an empty one: of a single "
+        f"{guarantee.unit} a guess may be right more than {told} of the time."
+    )
+    return [
+        _odds(guarantee),
+        f"A guess whether a given {guarantee.unit} is in the table, right half of the time "
+        f"without the release, is right at most {gain.percent}% of the time with it.",
+        cell,
+    ]
 
 
 def _odds(guarantee: Guarantee) -> str:

@@ -13,8 +13,7 @@ from typing import Any
 
 from pegsynth.privacy.statement import rows_counted, rows_folded
 from pegsynth.publishing import catalogues as attestation
-from pegsynth.publishing.catalogues import croissant, dcat, write_sidecars
-from pegsynth.publishing.dp_registry import dp_registry
+from pegsynth.publishing.catalogues import croissant, dcat, dp_registry, write_sidecars
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.folder import CHECKSUMS, sha256
 from pegsynth.publishing.how_to_analyse import how_to_analyse

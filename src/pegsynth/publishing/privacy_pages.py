@@ -21,6 +21,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.privacy import Event, Guarantee, Ledger, NotPrivate
 from pegsynth.privacy.assumptions import Assumption
 from pegsynth.privacy.guarantee import uncovered_places
+from pegsynth.privacy.guesses import TOLD, gain_of_ledger
 from pegsynth.privacy.rounding import display_up
 from pegsynth.privacy.statement import (
     AMBER_ABOVE,
@@ -118,6 +119,8 @@ def privacy_page(
         epsilon=say.figure(display_up(epsilon)),
         delta=say.figure(display_up(delta)),
         factor=factor_text(epsilon),
+        gain=gain_of_ledger(ledger),
+        told=f"{100 * TOLD:g}",
         odds=[(f"{int(100 * each)} %", certainty(each, epsilon)) for each in SUSPICIONS],
         # The colour of delta is said in a sentence of its own.
         by_epsilon=level(guarantee.kind, guarantee.epsilon, None),

@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,10 @@ from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, PooledRows
 from pegsynth.privacy.statement import rows_counted
 from pegsynth.publishing.facts import RunFacts
 from pegsynth.publishing.rendering import markdown, page
-from pegsynth.publishing.report.figure import Table, table_of
+from pegsynth.publishing.report.features import STEPS
+from pegsynth.publishing.report.figure import Figure, Table, table_of
+from pegsynth.publishing.report.score_card import Score, distance_level
+from pegsynth.publishing.report.wording import guarantee_headline
 from pegsynth.schema import Schema
 from pegsynth.schema.wide_schema import long_schema
 from pegsynth.tables.atomic import atomic_text
@@ -29,7 +33,8 @@ from pegsynth.tables.atomic import atomic_text
 FORMAT = 1
 TITLE = "What these tables can be trusted for"
 TRUSTED, LEVEL_FACTOR = 0.10, 1.96
-MOST_LISTED = 200
+MOST_LISTED, MOST_IN_WORDS, MOST_DRAWN = 200, 10, 30
+_PAIR, _CELLS = 2, (30, 100, 300, 1000, 3000, 10_000)
 _TRUST = (
     f"A group is called trusted where noise moves its count by at most {TRUSTED:.0%}, 95 times in "
     "100; what drawing rows adds is not in it."
@@ -200,9 +205,11 @@ def quality_json(fields: dict[str, Any]) -> str:
     return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 
-def quality_tables(fields: dict[str, Any]) -> list[Table]:
-    """Return the tables of the page."""
-    bought = [_bought(each) for each in fields.get("bought", {}).get("distances", ())]
+def quality_tables(fields: dict[str, Any], *, most: int = MOST_LISTED) -> list[Table]:
+    """Return the tables of the page, each with at most so many rows; groups are all there."""
+    distances = fields.get("bought", {}).get("distances", ())
+    furthest = sorted(distances, key=lambda each: -each["share"]["high"])
+    bought = [_bought(each) for each in furthest]
     published = [
         (
             ", ".join(each["features"]) + (" (residual)" if each["residual"] else ""),
@@ -251,7 +258,7 @@ def quality_tables(fields: dict[str, Any]) -> list[Table]:
         (triples, f"Triples that a published table supports, {held}", ("Triple",), triples),
     )
     return [
-        table_of(columns, rows, caption=caption)
+        table_of(columns, rows, caption=caption, most=max(most, len(groups) * (rows is groups)))
         for there, caption, columns, rows in tables
         if there
     ]
@@ -266,10 +273,69 @@ def _bought(each: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
+def _ends(fields: dict[str, Any], size: int) -> list[float]:
+    """Return the upper ends of the paid distances of tables of so many features."""
+    distances = (fields.get("bought") or {}).get("distances", ())
+    return [each["share"]["high"] for each in distances if len(each["features"]) == size]
+
+
+def quality_scores(fields: dict[str, Any]) -> list[Score]:
+    """Return the figures of the first screen, each with what it means."""
+    scores = []
+    for size, title in ((1, "Single features"), (2, "Pairs")):
+        if ends := _ends(fields, size):
+            word, level = distance_level(max(ends))
+            scores.append(Score(title, f"{max(ends):.1%}", word, level, "at most; perfect: 0%"))
+    held, pairs = len(fields["pairs_held"]), len(fields["pairs_held"] + fields["pairs_not_held"])
+    if fields["published_tables"] and pairs:
+        word, level = ("all", "green") if held == pairs else ("some" if held else "none", "amber")
+        scores.append(Score("Supported pairs", f"{held:,}", word, level, f"of {pairs:,}"))
+    if fields["triples_in_all"]:
+        triples = len(fields["triples_held"])
+        word = "some" if triples else "none"
+        of = f"of {fields['triples_in_all']:,}"
+        scores.append(Score("Supported triples", f"{triples:,}", word, "none", of))
+    for kind, key, title in (
+        ("features", "smallest_trusted_group", "Trusted group"),
+        ("published_tables", "smallest_trusted_cell", "Trusted cell"),
+    ):
+        sizes = [each[key] for each in fields[kind] if each[key] is not None]
+        if sizes:
+            reference = f"rows; at best {min(sizes):,}"
+            scores.append(Score(title, f"{max(sizes):,}", "or more", "none", reference))
+    return scores
+
+
+def quality_figures(fields: dict[str, Any]) -> list[Figure]:
+    """Draw pairs: the distances that were paid for, or else the smallest cells to be trusted."""
+    distances = (fields.get("bought") or {}).get("distances", ())
+    names = [each["feature"] for each in fields["features"]]
+    cells = {tuple(e["features"]): e["share"]["high"] for e in distances}
+    title, bounds, percent = "Distances of pairs, upper ends", STEPS, True
+    if not any(len(pair) == _PAIR for pair in cells):
+        title, bounds, percent = "Smallest trusted cell of pairs", _CELLS, False
+        for each in fields["published_tables"]:
+            for pair in combinations(sorted(each["features"], key=names.index), _PAIR):
+                cells[pair] = min(cells.get(pair, math.inf), each["smallest_trusted_cell"])
+    rows = [
+        {"column": pair[0], "line": pair[1], "value": value}
+        for pair, value in cells.items()
+        if len(pair) == _PAIR
+    ]
+    if not rows or len(names) > MOST_DRAWN:
+        return []
+    look = {"order": names, "bounds": bounds, "as_percent": percent, "width": 330, "height": 200}
+    caption = "Blank: no figure for this pair. All of them are in the tables below."
+    return [Figure("front-pairs", title, caption, "heat_map", rows, look)]
+
+
 def quality_markdown(fields: dict[str, Any]) -> str:
     """Return QUALITY.md."""
     return markdown(
-        "quality.md.j2", title=TITLE, paragraphs=_paragraphs(fields), tables=quality_tables(fields)
+        "quality.md.j2",
+        title=TITLE,
+        paragraphs=_paragraphs(fields),
+        tables=quality_tables(fields, most=MOST_IN_WORDS),
     )
 
 
@@ -280,6 +346,9 @@ def quality_html(fields: dict[str, Any]) -> str:
         title=TITLE,
         paragraphs=[_pieces(text) for text in _paragraphs(fields)],
         tables=quality_tables(fields),
+        headline=guarantee_headline(fields["guarantee"]),
+        scores=quality_scores(fields),
+        front=quality_figures(fields),
     )
 
 
@@ -294,16 +363,10 @@ def _pieces(text: str) -> list[tuple[str, bool]]:
 def _paragraphs(fields: dict[str, Any]) -> list[str]:
     """Return what is said in words, the summary first."""
     bought = fields.get("bought")
-
-    def ends_of(size: int) -> list[float]:
-        """Return the upper ends of the distances of tables of so many features."""
-        distances = (bought or {}).get("distances", ())
-        return [each["share"]["high"] for each in distances if len(each["features"]) == size]
-
     said = page(
         "quality_words.j2",
         fields={"accepted_by": None} | fields,
         bought=bought and {"declared_not_bought": (), "units_cut": None} | bought,
-        ends_of=ends_of,
+        ends_of=partial(_ends, fields),
     )
     return [line for line in said.split("\n") if line]

@@ -51,7 +51,7 @@ def options_of(project: Project) -> dict[str, float | int | str]:
 
 def forecast_of(project: Project) -> Forecast:
     """Settle what was chosen, without reading a row."""
-    chosen = options_of(project)
+    chosen: dict[str, Any] = {**options_of(project)}
     for name in ("method", "seed", "book", "resume"):
         chosen.pop(name, None)
     return plan(project.schema_file, **chosen)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -299,11 +299,6 @@ class _Tables:
             for (name, subject, values, _), known in zip(found, floors, strict=True)
         ]
 
-    def distance(self, subset: Sequence[int]) -> float:
-        """Return the total variation distance of the first synthetic table alone."""
-        first, second = (self.cells(t, subset) for t in (self.original, self.synthetic[0]))
-        return total_variation(*align(first, second)[1:])
-
 
 def evaluate_codes(
     original: Codes,
@@ -357,41 +352,6 @@ def evaluate_codes(
         ),
         marginals=tuple(_marginal(tables, schema, index) for index in features),
     )
-
-
-def tvd1(original: Codes, synthetic: Codes, category_counts: Sequence[int]) -> float:
-    """Mean total variation distance over all features."""
-    subsets = combinations(range(len(category_counts)), 1)
-    return _mean_distance(original, synthetic, category_counts, subsets, 1)
-
-
-def tvd2(
-    original: Codes, synthetic: Codes, category_counts: Sequence[int], *, threads: int = 2
-) -> float:
-    """Mean total variation distance over all pairs of features; NaN when there is none."""
-    subsets = combinations(range(len(category_counts)), 2)
-    return _mean_distance(original, synthetic, category_counts, subsets, threads)
-
-
-def tvd3(
-    original: Codes, synthetic: Codes, category_counts: Sequence[int], *, threads: int = 2
-) -> float:
-    """Mean total variation distance over the triples of `triples`; NaN when there is none."""
-    subsets = triples(category_counts)
-    return _mean_distance(original, synthetic, category_counts, subsets, threads)
-
-
-def _mean_distance(
-    original: Codes,
-    synthetic: Codes,
-    category_counts: Sequence[int],
-    subsets: Iterable[Sequence[int]],
-    threads: int,
-) -> float:
-    tables = _Tables.of(original, [synthetic], category_counts)
-    with ThreadPoolExecutor(threads) as pool:
-        found = list(pool.map(tables.distance, subsets))
-    return float(np.mean(found)) if found else math.nan
 
 
 def _record(figure: _Figure, tables: _Tables, *, note: str = "") -> Record:

@@ -68,14 +68,12 @@ class ChunkSampler(Sampler):
 
     def __init__(self, schema: Schema, table: Callable[[RandomStream], DrawChunk]) -> None:
         super().__init__()
-        self._dtype, self._table = schema.code_dtype, table
+        self._dtype, self._drawing = schema.code_dtype, table
 
-    def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
-        """Return K tables."""
-        drawn = [
-            in_chunks(rows, stream, self._table(stream), chunk=TABLE_CHUNK) for _ in range(datasets)
-        ]
-        return [(chunk.astype(self._dtype) for chunk in chunks) for chunks in drawn]
+    def table(self, rows: int, stream: RandomStream) -> Rows:
+        """Return one table."""
+        chunks = in_chunks(rows, stream, self._drawing(stream), chunk=TABLE_CHUNK)
+        return (chunk.astype(self._dtype) for chunk in chunks)
 
 
 def obeying(codes: AnyCodes, rules: Sequence[Rule]) -> NDArray[np.bool_]:

@@ -35,14 +35,13 @@ from pegsynth.methods.baselines.target_fits import (
     MOST_CATEGORIES,
     Arrays,
     Integers,
+    by_target,
     cell_starts,
     check_rows,
-    cut,
     damaged,
-    joined,
+    of_targets,
     pack_text,
     take,
-    take_targets,
     unpack_text,
 )
 
@@ -274,33 +273,27 @@ class GlmModel:
 
     def arrays(self) -> Arrays:
         """Return everything the model holds as flat arrays."""
-        targets = sorted(self.regressions)
-        lines = [self.regressions[target] for target in targets]
-        return {
-            **self.design.arrays(),
-            "targets": np.array(targets, dtype=np.int64),
-            "coefficients": joined([line.coefficients.ravel() for line in lines], np.float64),
-            "unseen": np.array([line.unseen for line in lines]),
-            "penalties": np.array([line.penalty for line in lines]),
-            "note": pack_text(self.note),
+        lines = {
+            target: {
+                "coefficients": line.coefficients.ravel(),
+                "figures": np.array([line.unseen, line.penalty]),
+            }
+            for target, line in self.regressions.items()
         }
+        return {**self.design.arrays(), **by_target(lines), "note": pack_text(self.note)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, schema: Schema) -> Self:
         """Rebuild a model from `arrays`, refusing what does not belong to the schema."""
         design = Design.from_arrays(arrays, schema)
-        targets = take_targets(arrays, schema)
-        unseen = take(arrays, "unseen", np.float64)
-        penalties = take(arrays, "penalties", np.float64)
-        if not len(targets) == len(unseen) == len(penalties):
-            raise damaged()
-        sizes = [design.columns * schema.category_counts[target] for target in targets]
-        parts = cut(take(arrays, "coefficients", np.float64), sizes)
         regressions = {}
-        for target, part, share, penalty in zip(targets, parts, unseen, penalties, strict=True):
-            held = part.reshape(design.columns, -1)
-            _check_coefficients(held, share)
-            regressions[target] = Regression(held, float(share), float(penalty))
+        for target, held in of_targets(arrays, schema):
+            flat, figures = (take(held, name, np.float64) for name in ("coefficients", "figures"))
+            if len(flat) != design.columns * schema.category_counts[target] or len(figures) != 2:
+                raise damaged()
+            line = Regression(flat.reshape(design.columns, -1), *figures.tolist())
+            _check_coefficients(line.coefficients, line.unseen)
+            regressions[target] = line
         return cls(schema, design, regressions, unpack_text(take(arrays, "note", np.uint8)))
 
 

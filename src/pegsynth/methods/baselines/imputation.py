@@ -261,11 +261,7 @@ class ImputingSampler(Sampler):
             plan.options.sweeps,
         )
 
-    def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
-        """Return K tables."""
-        return [self._table(rows, stream) for _ in range(datasets)]
-
-    def _table(self, rows: int, stream: RandomStream) -> Rows:
+    def table(self, rows: int, stream: RandomStream) -> Rows:
         """Return one table, drawn from seed rows."""
         drawn = self._sweeps.sampled(self.conditionals(stream), self._pool, rows, stream)
         return (chunk.astype(self._schema.code_dtype) for chunk in drawn)
@@ -292,7 +288,7 @@ class ReplacingSampler(ImputingSampler):
         self._start = whole_rows(model.schema, model.content.rows).astype(np.uint32)
         self.own_rows = len(self._start)
 
-    def _table(self, rows: int, stream: RandomStream) -> Rows:
+    def table(self, rows: int, stream: RandomStream) -> Rows:
         """Return a copy of the table with other features."""
         fitted = self.conditionals(stream)
         drawn = self._sweeps.swept(fitted, self._start, stream.substream())

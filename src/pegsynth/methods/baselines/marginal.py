@@ -20,7 +20,7 @@ import numpy as np
 
 from pegsynth.errors import BudgetError, DataError, ParameterError, SchemaError
 from pegsynth.kernels.arrays import Int64
-from pegsynth.kernels.urn import DRAWN, draw_urn
+from pegsynth.kernels.urns import DRAWN, draw_urn
 from pegsynth.mechanisms.answers import drawn_from
 from pegsynth.methods.base import Fitted, Fitting, Model, Rows, Sampler
 from pegsynth.methods.baselines.bootstrap import obeying

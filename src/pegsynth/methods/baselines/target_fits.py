@@ -14,7 +14,7 @@ What fitting any imputation model shares: rows kept, targets allowed, targets in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -79,25 +79,21 @@ def take(arrays: Arrays, name: str, dtype: type) -> Values:
     return np.ascontiguousarray(held, dtype=dtype)
 
 
-def take_targets(arrays: Arrays, schema: Schema) -> list[int]:
-    """Return the targets of a saved model: features of the schema, each once."""
+def by_target(parts: Mapping[int, Arrays]) -> Arrays:
+    """Return the arrays of all targets together, each under the number of its target."""
+    named = {f"{t}: {name}": each for t, part in parts.items() for name, each in part.items()}
+    return {"targets": np.array(sorted(parts), dtype=np.int64), **named}
+
+
+def of_targets(arrays: Arrays, schema: Schema) -> Iterator[tuple[int, Arrays]]:
+    """Yield the targets of a saved model, features of the schema, with the arrays of each."""
     targets: list[int] = take(arrays, "targets", np.int64).tolist()
     known = all(0 <= target < len(schema.features) for target in targets)
     if not known or len(set(targets)) != len(targets):
         raise damaged()
-    return targets
-
-
-def joined(parts: Sequence[Values], dtype: type) -> Values:
-    """Return the lines of all targets one after another."""
-    return np.concatenate([np.empty(0, dtype=dtype), *parts])
-
-
-def cut(flat: Values, lengths: Sequence[int] | Integers) -> list[Values]:
-    """Return the line of every target, refusing lengths that are not those of the whole."""
-    if any(length < 0 for length in lengths) or sum(lengths) != len(flat):
-        raise damaged()
-    return np.split(flat, np.cumsum(lengths)[:-1]) if len(lengths) else []
+    for target in targets:
+        start = f"{target}: "
+        yield target, {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
 
 
 def damaged() -> ModelError:

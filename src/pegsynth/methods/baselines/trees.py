@@ -30,14 +30,13 @@ from pegsynth.methods.baselines.target_fits import (
     Arrays,
     Integers,
     RowsToFit,
+    by_target,
     cell_starts,
     check_rows,
-    cut,
     damaged,
-    joined,
+    of_targets,
     pack_text,
     take,
-    take_targets,
     unpack_text,
 )
 from pegsynth.random import Words
@@ -107,45 +106,26 @@ class TreeModel:
         return out
 
     def arrays(self) -> Arrays:
-        """Return everything the model holds as flat arrays, the targets one after another."""
-        targets = sorted(self.trees)
-        held = [self.trees[target] for target in targets]
-        out: Arrays = {
-            "targets": np.array(targets, dtype=np.int64),
-            "tree_counts": np.array([len(trees.roots) for trees in held], dtype=np.int64),
-            "node_counts": np.array([len(trees.nodes.feature) for trees in held], dtype=np.int64),
-            "entry_counts": np.array([len(trees.nodes.codes) for trees in held], dtype=np.int64),
-            "ranks": joined([trees.ranks for trees in held], np.int32),
-            "roots": joined([trees.roots for trees in held], np.int64),
-            "note": pack_text(self.note),
+        """Return everything the model holds as flat arrays."""
+        held = {
+            target: {
+                "ranks": trees.ranks,
+                "roots": trees.roots,
+                **{f"node_{name}": getattr(trees.nodes, name) for name in _NODE_ARRAYS},
+            }
+            for target, trees in self.trees.items()
         }
-        for name, dtype in _NODE_ARRAYS.items():
-            parts = [getattr(trees.nodes, name) for trees in held]
-            out[f"node_{name}"] = joined(parts, dtype)
-        return out
+        return {**by_target(held), "note": pack_text(self.note)}
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, schema: Schema) -> Self:
         """Rebuild a model from `arrays`, refusing what does not belong to the schema."""
-        targets = take_targets(arrays, schema)
-        nodes = take(arrays, "node_counts", np.int64)
-        entries = take(arrays, "entry_counts", np.int64)
-        cells = np.full(len(targets), int(cell_starts(schema)[-1]))
-        lengths = {"feature": nodes, "split": nodes, "left": nodes, "right": nodes}
-        lengths |= {"start": nodes + 1, "codes": entries, "shares": entries}
-        ranks = cut(take(arrays, "ranks", np.int32), cells)
-        roots = cut(take(arrays, "roots", np.int64), take(arrays, "tree_counts", np.int64))
-        parts = {
-            name: cut(take(arrays, f"node_{name}", dtype), lengths[name])
-            for name, dtype in _NODE_ARRAYS.items()
-        }
-        if any(len(part) != len(targets) for part in (ranks, roots, *parts.values())):
-            raise damaged()
         trees = {}
-        for index, target in enumerate(targets):
-            held = Nodes(**{name: parts[name][index] for name in _NODE_ARRAYS})
-            trees[target] = Trees(ranks[index], roots[index], held)
-            _check(trees[target], len(schema.features), schema.category_counts[target])
+        for target, held in of_targets(arrays, schema):
+            parts = {n: take(held, f"node_{n}", dtype) for n, dtype in _NODE_ARRAYS.items()}
+            ranks, roots = take(held, "ranks", np.int32), take(held, "roots", np.int64)
+            trees[target] = Trees(ranks, roots, Nodes(**parts))
+            _check(trees[target], schema, target)
         return cls(schema, trees, unpack_text(take(arrays, "note", np.uint8)))
 
 
@@ -160,9 +140,13 @@ _NODE_ARRAYS: dict[str, type] = {
 }
 
 
-def _check(trees: Trees, features: int, categories: int) -> None:
+def _check(trees: Trees, schema: Schema, target: int) -> None:
     """Refuse nodes that would send a row out of the arrays, or around in a circle."""
     nodes = trees.nodes
+    lengths = {len(each) for each in (nodes.feature, nodes.split, nodes.left, nodes.right)}
+    whole = lengths == {len(nodes.start) - 1} and len(nodes.codes) == len(nodes.shares)
+    if not whole or len(trees.ranks) != cell_starts(schema)[-1]:
+        raise damaged()
     count, entries = len(nodes.feature), len(nodes.codes)
     inner = np.flatnonzero(nodes.feature >= 0)
     leaves = np.flatnonzero(nodes.feature < 0)
@@ -171,13 +155,13 @@ def _check(trees: Trees, features: int, categories: int) -> None:
     sound = (
         len(trees.roots) > 0
         and ((trees.roots >= 0) & (trees.roots < count)).all()
-        and (nodes.feature < features).all()
+        and (nodes.feature < len(schema.features)).all()
         and all(((child > inner) & (child < count)).all() for child in children)
         and nodes.start[0] == 0
         and nodes.start[-1] == entries
         and (sizes >= 0).all()
         and (sizes[leaves] > 0).all()
-        and ((nodes.codes >= 0) & (nodes.codes < categories)).all()
+        and ((nodes.codes >= 0) & (nodes.codes < schema.category_counts[target])).all()
         and np.isfinite(nodes.shares).all()
         and (nodes.shares > 0).all()
     )

@@ -21,19 +21,26 @@ from __future__ import annotations
 
 import queue
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.gibbs import ROW, run_chains
-from pegsynth.kernels.polya_sweeps import run_polya
-from pegsynth.kernels.sampling_arrays import EntryTables, KeyTables, PriorTables, RuleTables
+from pegsynth.kernels.sampling_arrays import (
+    EntryTables,
+    KeyTables,
+    PriorTables,
+    RuleTables,
+    SweepTables,
+)
+from pegsynth.kernels.urns import run_polya
 from pegsynth.mechanisms.answers import drawn_from
-from pegsynth.methods.seed_rows import WORD_BITS, Codes, FilePool, SeedPool, WordSource
+from pegsynth.methods.seed_rows import WORD_BITS, Codes, InOrder, SeedPool, WordSource
 from pegsynth.random import RandomStream, Words
 
 CHUNK_ROWS = 1 << 13
@@ -66,6 +73,11 @@ class Machine:
     def entry_count(self) -> int:
         """Number of numbered entries of all blocks."""
         return int(self.entries.entry_base[-1])
+
+    def swept(self, schedule: Schedule) -> SweepTables:
+        """Return what the kernels read to draw rows by a schedule."""
+        parts = self.keys, self.entries, self.prior, self.rules, self.targets
+        return SweepTables(*parts, schedule.sweeps, schedule.chain_rows, schedule.limit)
 
     def drawn(self, stream: RandomStream, rows: int) -> Machine:
         """Return what draws of so many rows read; audits get a machine without counts."""
@@ -195,39 +207,56 @@ class Visits:
         return first
 
 
+MOST_URN_BYTES = 1 << 30
+
+
+@dataclass(frozen=True)
+class Urns:
+    """Visits of every entry, and the values drawn at them."""
+
+    visits: NDArray[np.uint32]
+    drawn: NDArray[np.uint32]
+
+
+def urn_bytes(entries: int, visits: int) -> int:
+    """Return the memory that urns of so many entries and visits take."""
+    return 4 * entries * (visits + 1)
+
+
+def new_urns(machine: Machine, visits: int) -> Urns:
+    """Return untouched urns for all entries of a machine."""
+    if not machine.entries.dense.all():
+        raise ParameterError("urn visits need tabulated blocks; use fewer heads, or --no-urn")
+    if urn_bytes(machine.entry_count, visits) > MOST_URN_BYTES:
+        raise ParameterError("the urns do not fit in memory; use fewer visits, or --no-urn")
+    entries = machine.entry_count
+    return Urns(np.zeros(entries, np.uint32), np.zeros((entries, visits), np.uint32))
+
+
 def run_chunk(
     machine: Machine,
     seeds: SeedPool,
     schedule: Schedule,
     count: int,
     words: WordSource,
-    visits: Visits | None = None,
+    visits: Visits | Urns | None = None,
 ) -> Codes:
-    """Draw `count` rows, whole chains from the first on, with words from one source."""
+    """Draw `count` rows, whole chains from the first on, with words from one source.
+
+    Of urns there is a single chain, whose drawn values go back into their entry (R17).
+    """
     visits = visits or Visits(machine.entry_count if schedule.limit else 0)
     chains = -(-count // schedule.chain_rows)
     start = seeds.draw(chains, words)
     rows = np.empty((count, machine.features), dtype=np.uint32)
     state = np.zeros(4, dtype=np.int64)
-    epoch = visits.open(chains, schedule.limit)
-    draws = schedule.sweeps * len(machine.targets)
-    while not run_chains(
-        start,
-        rows,
-        state,
-        machine.keys,
-        machine.entries,
-        machine.prior,
-        machine.rules,
-        machine.targets,
-        schedule.sweeps,
-        schedule.chain_rows,
-        schedule.limit,
-        visits.counts,
-        epoch,
-        words(min((count - int(state[ROW])) * draws, MOST_WORDS) + _SLACK),
-        WORD_BITS,
-    ):
+    draws, tables = schedule.sweeps * len(machine.targets), machine.swept(schedule)
+    if isinstance(visits, Urns):
+        sweep = partial(run_polya, start, rows, state, tables, visits.visits, visits.drawn)
+    else:
+        epoch = visits.open(chains, schedule.limit)
+        sweep = partial(run_chains, start, rows, state, tables, visits.counts, epoch)
+    while not sweep(words(min((count - int(state[ROW])) * draws, MOST_WORDS) + _SLACK), WORD_BITS):
         pass
     return rows
 
@@ -254,7 +283,7 @@ class Chain:
     limit: int
     rows_left: int
     words: Words
-    visits: Visits
+    visits: Visits | Urns
     row: Codes | None = None
 
     @classmethod
@@ -273,7 +302,7 @@ class Chain:
     def step(self, machine: Machine, pool: SeedPool, sweeps: int) -> Codes:
         """Return the next chunk of rows."""
         count = min(CHUNK_ROWS, self.rows_left)
-        start = pool if self.row is None else FilePool(self.row)
+        start = pool if self.row is None else InOrder(self.row)
         # One chain per call; the counters carry over because its epoch stays at 0.
         rows = run_chunk(
             machine,
@@ -315,35 +344,7 @@ def sample_capped(
         Chain.of(number, limits, rows, stream.substream(first + number), counters[number])
         for number in range(chains)
     ]
-    with ThreadPoolExecutor(threads) as workers:
-        while active := [chain for chain in running if chain.rows_left]:
-            yield from workers.map(lambda chain: chain.step(machine, pool, sweeps), active)
-
-
-MOST_URN_BYTES = 1 << 30
-
-
-@dataclass(frozen=True)
-class Urns:
-    """Visits of every entry, and the values drawn at them."""
-
-    visits: NDArray[np.uint32]
-    drawn: NDArray[np.uint32]
-
-
-def urn_bytes(entries: int, visits: int) -> int:
-    """Return the memory that urns of so many entries and visits take."""
-    return 4 * entries * (visits + 1)
-
-
-def new_urns(machine: Machine, visits: int) -> Urns:
-    """Return untouched urns for all entries of a machine."""
-    if not machine.entries.dense.all():
-        raise ParameterError("urn visits need tabulated blocks; use fewer heads, or --no-urn")
-    if urn_bytes(machine.entry_count, visits) > MOST_URN_BYTES:
-        raise ParameterError("the urns do not fit in memory; use fewer visits, or --no-urn")
-    entries = machine.entry_count
-    return Urns(np.zeros(entries, np.uint32), np.zeros((entries, visits), np.uint32))
+    yield from _run_on(running, machine, pool, sweeps, threads)
 
 
 def sample_polya(
@@ -356,29 +357,15 @@ def sample_polya(
     sweeps: int = 1,
 ) -> Iterator[Codes]:
     """Yield `rows` rows of one chain as chunks; `urns` change in place."""
-    machine, words = machine.drawn(stream, rows), stream.substream()
-    start = pool.draw(1, words.take)
-    done, draws = 0, sweeps * len(machine.targets)
-    while done < rows:
-        chunk = np.empty((min(CHUNK_ROWS, rows - done), machine.features), dtype=np.uint32)
-        state = np.zeros(4, dtype=np.int64)
-        while not run_polya(
-            start,
-            chunk,
-            state,
-            machine.keys,
-            machine.entries,
-            machine.prior,
-            machine.rules,
-            machine.targets,
-            sweeps,
-            urns.drawn.shape[1],
-            urns.visits,
-            urns.drawn,
-            words.take((len(chunk) - int(state[ROW])) * draws + _SLACK),
-            WORD_BITS,
-        ):
-            pass
-        start = chunk[-1:]
-        done += len(chunk)
-        yield chunk
+    machine = machine.drawn(stream, rows)
+    chain = Chain(urns.drawn.shape[1], rows, stream.substream(), urns)
+    yield from _run_on([chain], machine, pool, sweeps, 1)
+
+
+def _run_on(
+    chains: Sequence[Chain], machine: Machine, pool: SeedPool, sweeps: int, threads: int
+) -> Iterator[Codes]:
+    """Let chains take turns, chunk by chunk, until each has all of its rows."""
+    with ThreadPoolExecutor(threads) as workers:
+        while active := [chain for chain in chains if chain.rows_left]:
+            yield from workers.map(lambda chain: chain.step(machine, pool, sweeps), active)

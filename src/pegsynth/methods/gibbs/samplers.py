@@ -7,7 +7,7 @@ sampling steps.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -134,11 +134,8 @@ class RestartedSampler(BlockSampler):
         super().__init__(ready, sweeps=schedule.sweeps)
         self.schedule, self._threads = schedule, threads
 
-    def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
-        """Return K datasets, each from chains of its own."""
-        return [self._table(rows, stream) for _ in range(datasets)]
-
-    def _table(self, rows: int, stream: RandomStream) -> Rows:
+    def table(self, rows: int, stream: RandomStream) -> Rows:
+        """Return one dataset, from chains of its own."""
         drawn = sample_rows(
             self.machine, self.pool, self.schedule, rows, stream, threads=self._threads
         )
@@ -159,16 +156,14 @@ class ReplacingSampler(BlockSampler):
         self.own_rows = len(rows)
         self._schedule, self._start = schedule, InOrder(rows.astype(np.uint32))
 
-    def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
-        """Return K copies of the table, other features in each."""
-        drawn = [
-            run_chunk(self.machine, self._start, self._schedule, len(self._start.rows), each.take)
-            for each in [stream.substream() for _ in range(datasets)]
-        ]
-        return [iter([table.astype(self.dtype)]) for table in drawn]
+    def table(self, rows: int, stream: RandomStream) -> Rows:
+        """Return a copy of the table with other features."""
+        words, count = stream.substream().take, len(self._start.rows)
+        drawn = run_chunk(self.machine, self._start, self._schedule, count, words)
+        return iter([drawn.astype(self.dtype)])
 
 
-class RunningSampler(BlockSampler):
+class RunningSampler(BlockSampler, ABC):
     """Chains that run on over all draws, so that what they answered counts for all of them."""
 
     @abstractmethod

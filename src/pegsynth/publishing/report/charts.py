@@ -34,7 +34,7 @@ Kept = list[dict[str, Any]]
 
 _TEXTS = frozenset(("category", "series", "label", "facet", "text", "column", "line"))
 _DASHES = ("2 3", "7 3", "1 2", "9 3 2 3")
-_FEW_PANELS, _LOWEST_CELL, _HIGHEST_CELL, _ROW_OF_FOREST, _BESIDE = 4, 9, 28, 15, 80
+_LARGE, _FEW_PANELS, _LOWEST_CELL, _HIGHEST_CELL, _ROW_OF_FOREST, _BESIDE = 100, 4, 9, 28, 15, 80
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Look:
         ``y``, ``series`` (what it is) and ``facet``.
     x_reference, y_reference
         Values of a map to mark with dashed lines, and what to write beside them.
-    shared
-        Whether all panels of curves have one vertical scale.
+    shared, own_x
+        Whether all panels of curves have one vertical scale, and each a horizontal one of its own.
     steps
         Whether a curve stays level until its next point and has no marks there, as that of a
         distribution function; series then differ by their dashes.
@@ -88,6 +88,7 @@ class Look:
     x_reference: tuple[float | None, str] = (None, "")
     y_reference: tuple[float | None, str] = (None, "")
     shared: bool = False
+    own_x: bool = False
     steps: bool = False
     bounds: Sequence[float] = ()
 
@@ -298,9 +299,12 @@ def curves(rows: Iterable[Row], look: Look) -> Drawing:
     }
     # Many small panels say once, above them, what their axes are.
     many = len(facets) > _FEW_PANELS
-    heading = f"{look.y_title}, against {look.x_title}" if many else look.title
+    heading = f"{look.y_title}, against {look.x_title}" if many and look.y_title else look.title
     x_title, y_title = ("", "") if many else (look.x_title, look.y_title)
-    x = Numbers.over([row["x"] for row in kept], title=x_title, log=look.log_x)
+
+    def across(facet: str) -> Numbers:
+        ours = facets[facet] if look.own_x else kept
+        return Numbers.over([row["x"] for row in ours], title=x_title, log=look.log_x)
 
     def lines_of(facet: str) -> Kept:
         return [row for row in held if row.get("facet", "") == facet]
@@ -323,7 +327,7 @@ def curves(rows: Iterable[Row], look: Look) -> Drawing:
     legends = styles.legends("line" if look.steps else "point")
     legends += [Legend([Key(name, SOFT, dash) for name, dash in dashes.items()])] if dashes else []
     size = look.width or 230, look.height or 170
-    panels = [Panel(x, upward(facet), *size, paint, facet) for facet in facets]
+    panels = [Panel(across(facet), upward(facet), *size, paint, facet) for facet in facets]
     return Sheet(look.columns or 3, heading, legends).arranged(panels)
 
 
@@ -359,7 +363,8 @@ def heat_map(rows: Iterable[Row], look: Look) -> Drawing:
         for found in (distinct(kept, "column"), distinct(kept, "line"))
     )
     wide = max(_LOWEST_CELL, (look.width or 330) / max(1, len(columns)))
-    tall = min(wide, _HIGHEST_CELL)
+    height = look.height / max(1, len(lines)) if look.height else wide
+    tall = max(_LOWEST_CELL, min(height, _HIGHEST_CELL))
 
     def paint(frame: Frame) -> None:
         for row in kept:
@@ -377,7 +382,9 @@ def heat_map(rows: Iterable[Row], look: Look) -> Drawing:
 
 def class_names(bounds: Sequence[float], as_percent: bool) -> list[str]:
     """Return what each colour of a heat map stands for."""
-    ends = [f"{100 * bound:.3g}%" if as_percent else f"{bound:.3g}" for bound in bounds]
+    scaled = [100 * bound if as_percent else bound for bound in bounds]
+    unit = "%" if as_percent else ""
+    ends = [f"{end:,.0f}{unit}" if end >= _LARGE else f"{end:.3g}{unit}" for end in scaled]
     between = [f"{low} to {high}" for low, high in pairwise(ends)]
     return [f"below {ends[0]}", *between, f"{ends[-1]} and more"]
 

@@ -31,6 +31,7 @@ from pegsynth.publishing.report.number_figures import (
     regression_figures,
 )
 from pegsynth.publishing.report.risk_figures import risk_figures, risk_maps
+from pegsynth.publishing.report.score_card import front_figures, score_card
 from pegsynth.publishing.report.verdict import by_kind, rules_of, titled_kind, verdict
 from pegsynth.publishing.report.wording import (
     Lookup,
@@ -180,6 +181,8 @@ def render(
             if record.name in measures.FAULTS
         ],
         deeds=_deeds(found),
+        scores=score_card(found),
+        front=front_figures(found),
         verdict=verdict(found),
         rules=rules_of(found),
         summary=list(metrics.summary),

@@ -8,6 +8,7 @@ rule.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -32,10 +33,16 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="Metrics")
 _AS_CHANCE, _CLOSE, _VISIBLE = 1.25, 0.02, 0.10
-MOST_SAID = 10
+_CODES = (
+    "as close as chance allows.",
+    "close to the original.",
+    "roughly alike; small groups will differ.",
+    "far apart: expect wrong answers about features taken together.",
+)
+MOST_LINES, MOST_SAID = 3, 10
 _MOST_NAMED, _NAMED_OF_SEVERAL = 4, 2
 _NUMBERS = "numbers"
-_OVERLAPS = 0.5
+OVERLAPS = 0.5
 UTILITY_RULE = (
     f"Tables of codes: “as close as chance allows” is at most {_AS_CHANCE:g} times the sampling "
     f"floor of the two-way tables; “close” at most {_CLOSE:.0%} of the rows above it; “roughly "
@@ -76,8 +83,10 @@ def verdict(found: Lookup) -> dict[str, Any]:
     """Say what the figures mean: a headline and a few sentences on utility, and on risk."""
     off = by_kind(found)
     risk = risk_verdict(found)
+    utility = _utility_headline(found, off)
     return {
-        "utility": _utility_headline(found, off),
+        "lines": _lines(found, off, risk, utility),
+        "utility": utility,
         "off": bool(off),
         "utility_sentences": _utility_sentences(found, off),
         "risk": risk.headline,
@@ -127,7 +136,7 @@ def _utility_headline(found: Lookup, off: dict[str, list[Record]]) -> str:
     """Name what is off first, kind by kind; tables of codes come after."""
     codes = _codes_headline(found.record("tvd2_weighted") or found.record("tvd2"))
     overlap, apart = found.record("interval_overlap"), ""
-    low = overlap is not None and overlap.value is not None and overlap.value < _OVERLAPS
+    low = overlap is not None and overlap.value is not None and overlap.value < OVERLAPS
     if low and overlap is not None and "regressions" not in off:
         apart = (
             f" Intervals of regression coefficients overlap by {number(overlap.value or 0.0)} "
@@ -152,14 +161,34 @@ def _named(records: list[Record], most: int) -> str:
 def _codes_headline(pairs: Record | None) -> str:
     if pairs is None or pairs.value is None or pairs.baseline is None:
         return "there is no two-way table to judge by."
-    if pairs.value <= _AS_CHANCE * pairs.baseline:
-        return "as close as chance allows."
-    excess = pairs.value - pairs.baseline
-    if excess <= _CLOSE:
-        return "close to the original."
-    if excess <= _VISIBLE:
-        return "roughly alike; small groups will differ."
-    return "far apart: expect wrong answers about features taken together."
+    return _CODES[closeness(pairs.value, pairs.baseline)]
+
+
+def closeness(value: float, floor: float) -> int:
+    """Say how far tables of codes are apart, from 0 (as close as chance allows) to 3 (far)."""
+    if value <= _AS_CHANCE * floor:
+        return 0
+    return 1 + bisect_left((_CLOSE, _VISIBLE), value - floor)
+
+
+def _lines(
+    found: Lookup, off: dict[str, list[Record]], risk: RiskVerdict, utility: str
+) -> list[str]:
+    """Say the most important in at most three lines, the worst first."""
+    if not off:
+        return [risk.headline, utility] if risk.alarm else [utility, risk.headline]
+    said = [f"{_TITLES[kind]}: {_named(records, 1)}." for kind, records in off.items()]
+    if risk.alarm:
+        said.insert(0, risk.headline)
+    if len(said) > MOST_LINES:
+        others = list(off)[MOST_LINES - 1 - len(said) :]
+        titles = "; ".join(f"{_TITLES[kind].lower()} ({len(off[kind])})" for kind in others)
+        return [*said[: MOST_LINES - 1], f"Also: {titles}."]
+    codes = _codes_headline(found.record("tvd2_weighted") or found.record("tvd2"))
+    rest = (f"On average, tables of codes are {codes}", risk.headline)
+    return [*said, *(each for each in rest if each not in said and "there is no" not in each)][
+        :MOST_LINES
+    ]
 
 
 def _utility_sentences(found: Lookup, off: dict[str, list[Record]]) -> list[str]:
@@ -195,11 +224,12 @@ def _sentences(template: str, **content: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class RiskVerdict:
-    """A headline, sentences, and whether anything is to be worried about."""
+    """A headline, sentences, whether anything is to be worried about, and could be judged."""
 
     headline: str
     sentences: tuple[str, ...]
     alarm: bool
+    judged: bool
 
 
 @dataclass(frozen=True)
@@ -251,7 +281,8 @@ def risk_verdict(found: Lookup) -> RiskVerdict:
         ),
     )
     alarm = any(each.worse or each.open for each in judged)
-    return RiskVerdict(_headline(judged, len(listed)), tuple(sentences), alarm)
+    headline = _headline(judged, len(listed))
+    return RiskVerdict(headline, tuple(sentences), alarm, bool(judged))
 
 
 def _by_reason(told: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
