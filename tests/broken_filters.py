@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from pegsynth.auditing.numbers import measured_in_few_steps as measure
+from pegsynth.auditing.measured_codecs import measured_in_few_steps as measure
 from pegsynth.codec.tree import Level
 
 

@@ -37,17 +37,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from checks.bench.ablation import DELTA, one_release
 from checks.bench.distances import tvd1, tvd2, tvd3
 from checks.bench.peers.scores import auc, logit_error
 from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, load
-from pegsynth.methods.released.budget_split import margin_weights
-from pegsynth.methods.released.smoothing import on_simplex
-from pegsynth.methods.released.steps import Steps
+from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.methods.plan_model import margin_weights
+from pegsynth.methods.released._budget import Care, Steps
+from pegsynth.methods.released._estimates import on_simplex
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._values import Domain
+from pegsynth.methods.released.draw import draw_rows
+from pegsynth.privacy import Budget
 from pegsynth.privacy.conversion import rho_at
+from pegsynth.random import RandomStream
 
 Float64 = NDArray[np.float64]
 
+DELTA = 1e-9
 TUNING = (
     *("panel", "census", "census-few", "hundred", "drugs", "stays-few", "codes"),
     *("adult", "discharge-like", "yrbss", "mplsstops", "gss_abortion", "labsup", "happiness"),
@@ -176,6 +182,23 @@ def _independent(shares: Sequence[Float64], rows: int, generator: np.random.Gene
 @cache
 def _table(name: str) -> Table:
     return load(name, data_folder())
+
+
+def one_release(table: Table, epsilon: float, seed: int | None, steps: Steps) -> Codes:
+    """Release blocks of a table once and draw as many rows."""
+    stream = RandomStream(seed)
+    budget_filter = PrivacyFilter(
+        Budget(epsilon=epsilon, delta=DELTA).whole("zcdp"), stream, threads=2
+    )
+    rows = len(table.train)
+    released, fit = release_blocks(
+        table.train,
+        Domain(tuple(table.levels), (True,) * len(table.levels)),
+        budget_filter,
+        Work(stream, threads=2, steps=steps),
+        rows=rows,
+    )
+    return np.concatenate(list(draw_rows(released, rows, stream, steps=steps, ready=fit)))
 
 
 def run_ours(table: Table, epsilon: float, steps: Steps, *, with_auc: bool) -> Scores:
@@ -367,7 +390,8 @@ def _steps(text: str) -> Steps:
         each.arg: ast.literal_eval(each.value)
         for each in call.keywords  # type: ignore[attr-defined]
     }
-    return replace(Steps(), **given)
+    care = {name: given.pop(name) for name in list(given) if name in Care.__dataclass_fields__}
+    return replace(Steps(), care=replace(Care(), **care), **given)
 
 
 def _present(names: Sequence[str]) -> list[str]:

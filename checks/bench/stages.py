@@ -1,9 +1,9 @@
 """Where the time of a command goes, stage by stage: ``python -m checks.bench.stages``.
 
-Runs ``pegs synthesize`` and ``pegs release`` by ``pegs-once`` at a total epsilon of 1 in a process of its
-own. A thread looks at the stack of the main thread every few milliseconds; the wall and
-processor time since its last look belong to the stage that it finds there. Names of functions say
-what the stage is, so the same command measures earlier code, too::
+Runs ``pegs synthesize`` and ``pegs release`` by ``pegs-once`` at a total epsilon of 1, each in a
+process of its own. A thread looks at the stack of the main thread every few milliseconds; the
+wall and processor time since its last look belong to the stage that it finds there. Names of
+files say what the stage is, those of earlier code, too::
 
     python -m checks.bench.stages --tables adult 200k --commands synthesize --against main
 
@@ -49,14 +49,19 @@ _PLACES: tuple[tuple[str, str], ...] = (
     ("codec.py:decode", "decode"),
     ("shape", "decode"),
     ("released/counted", "count"),
+    ("released/_values", "count"),
     ("pegsynth/codec/pair_counts", "count"),
     ("pegsynth/codec/", "encode"),
     ("released/first_round", "choose"),
     ("released/rounds", "choose"),
+    ("released/_choosing", "choose"),
     ("released/joint_fit", "fit"),
     ("released/pair_", "fit"),
+    ("released/_pairs", "fit"),
     ("released/hidden_classes", "fit"),
+    ("released/_latent_classes", "fit"),
     ("released/fit", "fit"),
+    ("released/_fit", "fit"),
     ("released/draw", "draw"),
     ("replicates", "draw"),
 )
@@ -91,6 +96,7 @@ class Looking(threading.Thread):
         self._main, self._end = threading.get_ident(), threading.Event()
 
     def run(self) -> None:
+        """Look until the end."""
         before = time.perf_counter(), time.process_time()
         while True:
             done = self._end.wait(LOOK)

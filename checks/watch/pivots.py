@@ -17,8 +17,8 @@ from checks.watch.laws import Check
 from pegsynth.inference import combine
 from pegsynth.inference.combining_rules import PART
 from pegsynth.mechanisms.noise import add_noise
+from pegsynth.methods.released._values import NoisyTable, Released
 from pegsynth.methods.released.draw import draw_rows
-from pegsynth.methods.released.published import NoisyTable, Released
 from pegsynth.methods.released.replicates import Source
 from pegsynth.methods.released.row_replicates import Replicates, Signs
 from pegsynth.privacy import NoisyCounts

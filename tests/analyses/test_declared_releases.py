@@ -17,11 +17,11 @@ from pegsynth.codec.codec import encode
 from pegsynth.errors import ModelError
 from pegsynth.inference.procedures import quantiles
 from pegsynth.methods.counting import StreamedTable
+from pegsynth.methods.released._declared import published_designs
+from pegsynth.methods.released._stored import loaded_released, stored_released
+from pegsynth.methods.released._terms import design_of
 from pegsynth.methods.released.calibration import Calibration, _State, calibrated
-from pegsynth.methods.released.measuring_sums import published_designs
-from pegsynth.methods.released.stored_released import loaded_released, stored_released
 from pegsynth.methods.released.sum_design import in_frames, sum_design, sums_of
-from pegsynth.methods.released.terms import design_of
 from pegsynth.privacy import Ledger, NoisySums
 from pegsynth.progress import quiet
 from pegsynth.random import RandomStream
@@ -116,24 +116,18 @@ def test_released_values_agree_with_the_sums(tmp_path):
     assert np.median(away) < np.median(others) / 3
 
 
-def test_files_of_earlier_versions_have_columns_that_are_not_turned():
+def test_files_hold_what_columns_are_turned_by():
     released, book = model().content.released, model().schema
-    designs = [design_of(analysis, book) for analysis in book.analyses]
-    short = [
-        replace(each, scored_at=each.scored_at[: design.columns(book)])
-        for design, each in zip(designs, released.sums, strict=True)
-    ]
-    for sums, turned in ((released.sums, True), (short, False)):
-        stored = stored_released(replace(released, sums=tuple(sums)))
-        again = loaded_released(stored, book)
-        for design, one, other in zip(
-            published_designs(book, again.sums), again.sums, sums, strict=True
-        ):
-            assert one.scored_at.tolist() == other.scored_at.tolist()
-            assert (design.scores.turned is not None) == turned
-    cut = replace(short[-1], scored_at=short[-1].scored_at[:-1])
+    again = loaded_released(stored_released(released), book)
+    for design, one, other in zip(
+        published_designs(book, again.sums), again.sums, released.sums, strict=True
+    ):
+        assert one.scored_at.tolist() == other.scored_at.tolist()
+        assert design.scores.turned is not None
+    *others, last = released.sums
+    cut = replace(last, scored_at=last.scored_at[:-1])
     with pytest.raises(ModelError):
-        loaded_released(stored_released(replace(released, sums=(*short[:-1], cut))), book)
+        loaded_released(stored_released(replace(released, sums=(*others, cut))), book)
 
 
 def test_replicates_have_noise_of_their_own_on_the_sums():

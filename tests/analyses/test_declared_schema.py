@@ -8,8 +8,8 @@ from declared_tables import ANALYSES, declaring, people, schema
 from command import pegs
 from pegsynth import Schema, fit, plan, synthesize
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
-from pegsynth.methods.released.declared_plan import settle_declared
-from pegsynth.methods.released.terms import design_of
+from pegsynth.methods.released._declared import settle_declared
+from pegsynth.methods.released._terms import design_of
 from pegsynth.schema.declared import Analysis, WantedTable, load_declared
 from pegsynth.schema.toml import dumps, loads
 

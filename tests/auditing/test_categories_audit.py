@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pegsynth.auditing.found_categories import (
+from pegsynth.auditing.measured_codecs import (
     CATEGORIES,
     audit_categories,
     categories_cases,

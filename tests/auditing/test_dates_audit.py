@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from broken_filters import Looking, Skipping, split_by_true_counts
-from pegsynth.auditing.numbers import DATES, date_cases, difference_counts, settled_by_tree
+from pegsynth.auditing.measured_codecs import DATES, date_cases, difference_counts, settled_by_tree
 from pegsynth.auditing.paths import audit_paths
 from pegsynth.auditing.run import audit
 from pegsynth.codec.measured_numbers import measure

@@ -31,7 +31,7 @@ from pegsynth.methods.gibbs import block_fitting
 from pegsynth.methods.gibbs.block_fitting import one_way_counts
 from pegsynth.methods.gibbs.chains import Machine
 from pegsynth.methods.gibbs.samplers import RestartedSampler
-from pegsynth.methods.released import pooled_release, released_blocks
+from pegsynth.methods.released import _pooled, _release
 from pegsynth.privacy import BlockDraws, Ledger, NoisyCounts, Selection, UnitBound
 from pegsynth.publishing import public_part
 from pegsynth.random import RandomStream
@@ -67,7 +67,7 @@ REFUSED = ("pegs-capped, urn, saved", "log-linear, saved")
 )
 def test_no_combination_lets_the_table_interfere(turn, names, monkeypatch):
     # Pools of transitions are drawn from what was released; smaller ones take less time.
-    monkeypatch.setattr(pooled_release, "POOL_ROWS", 1 << 12)
+    monkeypatch.setattr(_pooled, "POOL_ROWS", 1 << 12)
     found = compared(*names, turn=turn)
     assert not found.broken
     assert found.status == "claims"
@@ -96,12 +96,12 @@ def exact_rows(table):
 
 def a_size(monkeypatch):
     """The size of an array, here of the candidate rows, follows the exact number of rows."""
-    shipped = released_blocks.release_blocks
+    shipped = _release.release_blocks
 
     def twin(table, *arguments, rows=None, **options):
         return shipped(table, *arguments, rows=(rows or 0) + exact_rows(table), **options)
 
-    monkeypatch.setattr(released_blocks, "release_blocks", twin)
+    monkeypatch.setattr(_release, "release_blocks", twin)
 
 
 def rows_of_a_file(monkeypatch):
@@ -140,13 +140,13 @@ def a_message(monkeypatch):
 
 def a_loop_bound(monkeypatch):
     """The number of rounds follows exact counts."""
-    shipped = released_blocks.release_blocks
+    shipped = _release.release_blocks
 
-    def twin(table, *arguments, steps, **options):
-        rounds = max(exact_rows(table) // 10, 1)
-        return shipped(table, *arguments, steps=replace(steps, rounds=rounds), **options)
+    def twin(table, domain, budget_filter, work, **options):
+        steps = replace(work.steps, rounds=max(exact_rows(table) // 10, 1))
+        return shipped(table, domain, budget_filter, replace(work, steps=steps), **options)
 
-    monkeypatch.setattr(released_blocks, "release_blocks", twin)
+    monkeypatch.setattr(_release, "release_blocks", twin)
 
 
 def a_stop(monkeypatch):

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from broken_filters import Looking, Skipping, split_by_true_counts
-from pegsynth.auditing.numbers import NUMBERS, number_cases, settled_by_tree
-from pegsynth.auditing.numbers import measured_in_few_steps as measure
+from pegsynth.auditing.measured_codecs import NUMBERS, number_cases, settled_by_tree
+from pegsynth.auditing.measured_codecs import measured_in_few_steps as measure
 from pegsynth.auditing.paths import audit_paths
 from pegsynth.auditing.run import audit
 from pegsynth.codec.clipped_sum import SUM_PART, steps_of

@@ -12,7 +12,7 @@ import pytest
 from pegsynth.auditing.coded_rows import folded_codes
 from pegsynth.auditing.paths import audit_paths, compared
 from pegsynth.auditing.released import PooledCase, pooled_case, pooled_cases
-from pegsynth.methods.released import pooled_release
+from pegsynth.methods.released import _pooled
 
 CASES = {case.name: case for case in pooled_cases()}
 FIVE = ((("1",),) * 5,)
@@ -34,9 +34,9 @@ def test_a_person_costs_what_the_ledger_says(name):
 
 
 def with_rows_per_unit(monkeypatch, rows):
-    shipped = pooled_release.transition_domain
+    shipped = _pooled.transition_domain
     broken = lambda schema: replace(shipped(schema), rows_per_unit=rows)  # noqa: E731
-    monkeypatch.setattr(pooled_release, "transition_domain", broken)
+    monkeypatch.setattr(_pooled, "transition_domain", broken)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(60.0, None), (30.0, 1e-9)])

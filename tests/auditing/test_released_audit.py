@@ -31,7 +31,7 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.mechanisms.bins import Noise
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released import dependences, fit
+from pegsynth.methods.released import _details, _fit
 from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection
 
 CASES = {each.name: each for each in released_cases()}
@@ -140,8 +140,8 @@ def test_rows_of_a_map_counted_twice_are_caught(monkeypatch):
     }
     assert {"dependence", "rows that a map explains", "map"} <= purposes
     assert held(case)
-    shipped = dependences.rows_explained
-    monkeypatch.setattr(dependences, "rows_explained", lambda *given: 2 * shipped(*given))
+    shipped = _details.rows_explained
+    monkeypatch.setattr(_details, "rows_explained", lambda *given: 2 * shipped(*given))
     assert audit_paths(case).excess > 0
 
 
@@ -183,13 +183,13 @@ class NeverRefuses(WatchedFilter):
 
 
 def test_amounts_that_overspend_are_refused_and_their_twin_is_caught(monkeypatch, small):
-    shipped = fit.split_budget
+    shipped = _fit.split_budget
 
     def generous(*arguments, **options):
         split = shipped(*arguments, **options)
         return replace(split, first=1.5 * split.first, second=1.5 * split.second)
 
-    monkeypatch.setattr(fit, "split_budget", generous)
+    monkeypatch.setattr(_fit, "split_budget", generous)
     with pytest.raises(BudgetError, match="more than what is left"):
         audit_paths(small)
     assert not held(replace(small, budget_filter=NeverRefuses))

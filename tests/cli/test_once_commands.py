@@ -12,8 +12,8 @@ import pytest
 from command import check_refused, done, pegs, snapshot
 from contract import breaks_the_rule, contract_schema, contract_table
 from pegsynth.cli.inspecting import _described
-from pegsynth.methods.released.published import NoisyTable, Released
-from pegsynth.methods.released.stored_released import describe_released
+from pegsynth.methods.released._stored import describe_released
+from pegsynth.methods.released._values import NoisyTable, Released
 from pegsynth.privacy import Ledger, NoisyCounts, Selection, UnknownEvent, Unspent
 from pegsynth.privacy.draw_events import PegsDraws
 from pegsynth.schema import Feature, Schema

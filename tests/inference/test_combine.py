@@ -26,7 +26,6 @@ from pegsynth.privacy.draw_events import (
     CappedDraws,
     ContingencyDraws,
     ImputationDraws,
-    MarginalDraws,
     PegsDraws,
     UrnDraws,
 )
@@ -142,7 +141,6 @@ PLUG_IN = [
     CappedDraws(**ALPHA, visits=5, rows=500, datasets=3),
     ImputationDraws(**ALPHA, rows=500, datasets=3),
     ContingencyDraws(**ALPHA, rows=500, datasets=3),
-    MarginalDraws(**ALPHA, rows=500, datasets=3),
     UrnDraws(**ALPHA, visits=5, rows=500, datasets=3, urns=3),
 ]
 SHARED = [

@@ -22,7 +22,7 @@ from pegsynth.methods.baselines.marginal import MarginalTable, check_urns
 from pegsynth.methods.baselines.target_fits import RowsToFit
 from pegsynth.methods.gibbs.blocks import MOST_ROWS
 from pegsynth.methods.prior import MOST_TOTAL, Prior, dirichlet
-from pegsynth.methods.released.first_round import MOST_PENALTY, whole_penalty
+from pegsynth.methods.released._choosing import MOST_PENALTY, whole_penalty
 from pegsynth.pipeline import running as front
 from pegsynth.privacy import Budget, Shares
 from pegsynth.random import RandomStream

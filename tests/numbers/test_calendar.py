@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pegsynth
 from command import check_refused, done, pegs
-from pegsynth.auditing.numbers import exact_counts as date_counts
+from pegsynth.auditing.measured_codecs import exact_counts as date_counts
 from pegsynth.codec.estimate import cell_masses
 from pegsynth.codec.measured_numbers import settle
 from pegsynth.codec.number_grid import grid_of, grid_schema, levels_of

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pegsynth.auditing.numbers import exact_counts
+from pegsynth.auditing.measured_codecs import exact_counts
 from pegsynth.codec.bin_shape import Shape
 from pegsynth.codec.clipped_sum import STEPS, agreeing, steps_of, without_sum
 from pegsynth.codec.estimate import cell_masses

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import pegsynth
-from pegsynth.auditing.numbers import number_cases, settled_by_tree
+from pegsynth.auditing.measured_codecs import number_cases, settled_by_tree
 from pegsynth.auditing.paths import audit_paths
 from pegsynth.codec.encoding import ColumnEncoder
 from pegsynth.codec.levels import merged_rare, rare_grid

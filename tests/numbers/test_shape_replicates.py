@@ -12,7 +12,7 @@ from scipy import stats
 
 import pegsynth.methods.released.shape_replicates as module
 from pegsynth import fit, load
-from pegsynth.auditing.numbers import exact_counts
+from pegsynth.auditing.measured_codecs import exact_counts
 from pegsynth.codec.bin_shape import Shape
 from pegsynth.codec.clipped_sum import agreeing
 from pegsynth.codec.measured_numbers import measure, settle

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from pegsynth.auditing.numbers import exact_counts
+from pegsynth.auditing.measured_codecs import exact_counts
 from pegsynth.codec.clipped_sum import STEPS, SUM_PART
 from pegsynth.codec.estimate import cell_masses
 from pegsynth.codec.measured_numbers import bins_for, measure

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from pegsynth.auditing.numbers import exact_counts
+from pegsynth.auditing.measured_codecs import exact_counts
 from pegsynth.codec.bin_shape import Shape
 from pegsynth.codec.codec import Decoder, decode_values, encode, value_decoder
 from pegsynth.codec.inside import fit_inside

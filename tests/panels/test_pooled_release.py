@@ -13,7 +13,7 @@ import pegsynth
 from command import check_refused, done, pegs
 from pegsynth.datasets import panel, panel_schema
 from pegsynth.errors import ModelError, ParameterError, SchemaError
-from pegsynth.methods.released import pooled_release
+from pegsynth.methods.released import _pooled
 from pegsynth.privacy import NoisyCounts, PooledRows, Selection, UnitBound, Unspent
 from pegsynth.schema import Schema
 from pegsynth.schema.panel import FOLDED, POOLED, Panel
@@ -37,7 +37,7 @@ def table():
 def _small_pools():
     """Few rows to draw from: quick, and every one as it should be."""
     with pytest.MonkeyPatch.context() as patches:
-        patches.setattr(pooled_release, "POOL_ROWS", 1 << 13)
+        patches.setattr(_pooled, "POOL_ROWS", 1 << 13)
         yield
 
 
@@ -71,7 +71,7 @@ def test_a_model_gives_whole_people(table, model, tmp_path):
 
 def test_every_wide_row_obeys_the_rules(model):
     wide = model.schema
-    codes = np.concatenate(list(model._session.draw(2000)[0]))
+    codes = np.concatenate(list(model.session.draw(2000)[0]))
     assert wide.panel.pooled
     assert len(codes) == 2000
     assert not wide.breaks_a_rule(codes).any()
@@ -209,7 +209,7 @@ def test_a_damaged_file_is_refused(model, tmp_path):
     from pegsynth.methods import get
     from pegsynth.methods.stored_model import StoredModel
 
-    method, inner = get("pegs-once"), model._session.model
+    method, inner = get("pegs-once"), model.session.model
     stored = method.store(inner.content)
     kept = {name: array for name, array in stored.arrays.items() if "transitions" not in name}
     with pytest.raises(ModelError):

@@ -14,7 +14,6 @@ from pegsynth.privacy import (
     Diversity,
     Event,
     ImputationDraws,
-    MarginalDraws,
     NoisyCounts,
     NotPrivate,
     PegsDraws,
@@ -40,7 +39,7 @@ def rho(event: Event, k: int = 1) -> float | None:
     return None if price is None else float(price)
 
 
-# K n S M draws (R3), K ceil(n/B) blocks of M (R4), M T visits (R5), K n and K n M (R9);
+# K n S M draws (R3), K ceil(n/B) blocks of M (R4), M T visits (R5), K n (R9);
 # datasets count like rows, and under a cap not at all (R13).
 COUNTED = [
     (PegsDraws(features=13, rows=1000, sweeps=2, datasets=5, **ALPHA), 5 * 1000 * 2 * 13),
@@ -51,7 +50,6 @@ COUNTED = [
     (CappedDraws(features=13, visits=7, rows=10**6, sweeps=3, datasets=5, **ALPHA), 13 * 7),
     (CappedDraws(features=13, visits=7, hashings=3, **ALPHA), 3 * 13 * 7),
     (ContingencyDraws(features=13, rows=1000, datasets=5, **ALPHA), 5 * 1000),
-    (MarginalDraws(features=13, rows=1000, datasets=5, **ALPHA), 5 * 1000 * 13),
 ]
 
 

@@ -17,7 +17,6 @@ from pegsynth.privacy import (
     ContingencyDraws,
     ImputationDraws,
     Ledger,
-    MarginalDraws,
     PegsDraws,
     Selection,
     UnitBound,
@@ -96,7 +95,6 @@ SHAPES = [
     UrnDraws.shape(features=13, rows=10**6, visits=50, urns=2, restricted=3),
     ImputationDraws.shape(features=13, rows=100),
     ContingencyDraws.shape(features=13, rows=100),
-    MarginalDraws.shape(features=13, rows=100, datasets=3),
 ]
 
 

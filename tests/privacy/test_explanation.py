@@ -15,7 +15,6 @@ from pegsynth.privacy import (
     Diversity,
     ImputationDraws,
     Ledger,
-    MarginalDraws,
     NoisyCounts,
     NoisyResiduals,
     NoisySums,
@@ -41,7 +40,6 @@ EVENTS = [
     (UrnDraws(features=3, visits=5, urns=2, **ALPHA), "put every drawn value back", "2 sets"),
     (ImputationDraws(features=3, rows=10, **ALPHA), "models fitted to all rows", "30 draws"),
     (ContingencyDraws(features=3, rows=10, **ALPHA), "full table", "10 draws"),
-    (MarginalDraws(features=3, rows=1, **ALPHA), "drew 1 row feature", "3 draws"),
     (
         NoisyCounts.laplace(2, cells=1, purpose="table", features=("age", "sex"), table_cells=12),
         "by age, sex",

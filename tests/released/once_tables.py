@@ -7,9 +7,9 @@ from functools import cache
 import numpy as np
 
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released.domain import Domain
-from pegsynth.methods.released.fit import release_blocks
-from pegsynth.methods.released.steps import Steps
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._values import Domain
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 
@@ -42,9 +42,8 @@ def released_of(epsilon=10.0, delta=None, *, rows=1000, steps=None, seed=5, rule
         table_of_codes(),
         Domain(COUNTS, ORDERED, rules=rules, apart=frozenset(apart)),
         budget_filter,
-        stream,
+        Work(stream, steps=steps or Steps(residuals=False)),
         rows=rows,
-        steps=steps or Steps(residuals=False),
     )
     return released, fit, budget_filter.events
 

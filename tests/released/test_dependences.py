@@ -9,7 +9,8 @@ from once_tables import whole_of
 
 from pegsynth.errors import ModelError
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
-from pegsynth.methods.released.dependences import (
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._details import (
     MAP_PURPOSES,
     MOST_MAP,
     _is_open,
@@ -20,13 +21,11 @@ from pegsynth.methods.released.dependences import (
     tell,
     told_details,
 )
-from pegsynth.methods.released.domain import Domain
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._stored import loaded_released, stored_released
+from pegsynth.methods.released._values import Domain, NoisyTable
 from pegsynth.methods.released.draw import draw_rows, take_rows
-from pegsynth.methods.released.fit import release_blocks
-from pegsynth.methods.released.published import NoisyTable
 from pegsynth.methods.released.replicates import Laws
-from pegsynth.methods.released.steps import Steps
-from pegsynth.methods.released.stored_released import loaded_released, stored_released
 from pegsynth.methods.stored_model import StoredModel
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
@@ -52,9 +51,8 @@ def released_of(epsilon=2.0, delta=1e-9, *, rows=6000, steps=None, apart=(), cod
         coded_rows() if codes is None else codes,
         Domain(SIZES, (False,) * 4, apart=frozenset(apart)),
         budget_filter,
-        stream,
+        Work(stream, steps=steps),
         rows=rows,
-        steps=steps or Steps(),
     )
     return released, fit, budget_filter
 

@@ -7,19 +7,18 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from pegsynth.methods.released.joint_fit import (
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._cells import (
     CLOSENESS,
     FittedTable,
-    JointFit,
     in_order,
     likely_closeness,
     soft_potentials,
 )
-from pegsynth.methods.released.one_way import Margins
-from pegsynth.methods.released.ordered_products import AddedProducts
-from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released._estimates import AddedProducts, Margins
+from pegsynth.methods.released._values import NoisyTable
+from pegsynth.methods.released.joint_fit import JointFit
 from pegsynth.methods.released.row_pool import Pool
-from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
 
 SIZES = (2, 3, 2)

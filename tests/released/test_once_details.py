@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 import pegsynth
 from pegsynth.codec.levels import merged_along
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.methods.released.details import Detail, allowed_pairs, within_parent
-from pegsynth.methods.released.stored_released import loaded_released, stored_released
+from pegsynth.methods.released._details import allowed_pairs, within_parent
+from pegsynth.methods.released._stored import loaded_released, stored_released
+from pegsynth.methods.released._values import Detail
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.recoding import Recoding
@@ -217,7 +218,7 @@ def test_details_that_cannot_be_drawn_are_refused_before_data_is_read(changes, w
 
 def test_a_model_whose_levels_cross_chapters_is_refused(model):
     book = schema()
-    released = model._session.model.content.released
+    released = model.session.model.content.released
     assert loaded_released(stored_released(released), book).details
     crossing = np.zeros(len(CODES), dtype=np.int64)
     stored = stored_released(replace(released, levels=(crossing, *released.levels[1:])))

@@ -12,9 +12,9 @@ from once_tables import COUNTS, released_of, shares_of, table_of_codes
 
 from pegsynth.errors import DataError, SchemaError
 from pegsynth.methods.released import draw as drawing
+from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released.draw import draw_rows, pool_rows, rebuild
 from pegsynth.methods.released.row_pool import Pool
-from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
 from significance import fit_p_value

@@ -11,8 +11,8 @@ from contract import contract_schema, contract_table
 from pegsynth import synthesize
 from pegsynth.errors import ParameterError
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released import released_blocks
-from pegsynth.methods.released.dependences import MAP_PURPOSES
+from pegsynth.methods.released import _release
+from pegsynth.methods.released._details import MAP_PURPOSES
 from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
@@ -43,10 +43,8 @@ def wide_rows(rows=400):
 @pytest.fixture
 def without_residuals(monkeypatch):
     """Releases by chosen blocks, also where all pairs are quiet enough to be measured (R27)."""
-    steps_of = released_blocks.steps_of
-    monkeypatch.setattr(
-        released_blocks, "steps_of", lambda plan: replace(steps_of(plan), residuals=False)
-    )
+    steps_of = _release.steps_of
+    monkeypatch.setattr(_release, "steps_of", lambda plan: replace(steps_of(plan), residuals=False))
 
 
 def released(budget, *, schema=WIDE, data=None, seed=3, **options):

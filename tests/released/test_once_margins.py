@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from pegsynth.codec.levels import alone
-from pegsynth.methods.released.one_way import (
+from pegsynth.methods.released._estimates import (
     SHORTEST_SMOOTHED,
     Margins,
-    common_total,
     one_way_shares,
     with_floor,
 )
-from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released._values import NoisyTable, common_total
 
 
 def table(features, counts, deviation):
@@ -104,7 +103,7 @@ def test_no_share_is_zero():
 def test_only_long_ordered_features_are_smoothed(monkeypatch):
     called = []
     monkeypatch.setattr(
-        "pegsynth.methods.released.one_way.smoothed",
+        "pegsynth.methods.released._estimates.smoothed",
         lambda noisy, _: called.append(len(noisy)) or noisy,
     )
     long, short = SHORTEST_SMOOTHED, SHORTEST_SMOOTHED - 1

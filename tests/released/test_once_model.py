@@ -3,6 +3,7 @@
 import re
 import shutil
 from dataclasses import fields, replace
+from functools import partial
 
 import msgspec
 import numpy as np
@@ -15,9 +16,8 @@ from pegsynth.auditing.paths import Replay, WatchedFilter
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.methods import get
 from pegsynth.methods.ledgers import seeded_ledger
-from pegsynth.methods.released import released_blocks
-from pegsynth.methods.released.released_blocks import fit_released
-from pegsynth.methods.released.stored_released import loaded_released, stored_released
+from pegsynth.methods.released import Work, _release, pegs_once
+from pegsynth.methods.released._stored import loaded_released, stored_released
 from pegsynth.methods.session import Session
 from pegsynth.methods.stored_model import StoredModel
 from pegsynth.pipeline.fitting import fit
@@ -35,10 +35,8 @@ ONCE = get("pegs-once")
 @pytest.fixture
 def without_residuals(monkeypatch):
     """Releases by chosen blocks, also where all pairs are quiet enough to be measured (R27)."""
-    steps_of = released_blocks.steps_of
-    monkeypatch.setattr(
-        released_blocks, "steps_of", lambda plan: replace(steps_of(plan), residuals=False)
-    )
+    steps_of = _release.steps_of
+    monkeypatch.setattr(_release, "steps_of", lambda plan: replace(steps_of(plan), residuals=False))
 
 
 def once_model(data=None, schema=None, *, seed=1, rows=200, accept=False, **budget):
@@ -86,7 +84,7 @@ def watched(monkeypatch):
             filters.append(WatchedFilter(*arguments, answer=answer, **options))
             return filters[-1]
 
-        monkeypatch.setitem(fit_released.__kwdefaults__, "filter_of", filter_of)
+        monkeypatch.setattr(pegs_once, "Work", partial(Work, filter_of=filter_of))
 
     return use, filters
 
@@ -309,9 +307,7 @@ def test_a_model_without_its_blocks_is_refused(tmp_path, monkeypatch):
     model = once_model()
     with monkeypatch.context() as patched:
         empty = StoredModel()
-        patched.setattr(
-            "pegsynth.methods.released.stored_released.stored_released", lambda _: empty
-        )
+        patched.setattr("pegsynth.methods.released.pegs_once.stored_released", lambda _: empty)
         save_model(model, tmp_path / "m.pegs")
     with pytest.raises(ModelError, match="does not hold what its method needs"):
         load_model(tmp_path / "m.pegs")

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth.errors import SchemaError
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._estimates import Margins
 from pegsynth.methods.released.draw import _systematic, choose_rows, exchange_rows
 from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.one_way import Margins
 from pegsynth.methods.released.row_pool import Pool, cell_count, whole_numbers
-from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
 from significance import fits

@@ -16,30 +16,32 @@ from pegsynth.auditing.paths import WatchedFilter
 from pegsynth.codec.levels import alone
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
-from pegsynth.methods.released import budget_split
-from pegsynth.methods.released.budget_split import (
+from pegsynth.methods.plan_model import margin_error, margin_weights
+from pegsynth.methods.released import _budget
+from pegsynth.methods.released._budget import (
+    FIRST_ROUND,
+    TOTAL_SHARE,
+    Care,
+    Steps,
     choice_error,
-    margin_error,
-    margin_weights,
     split_budget,
 )
-from pegsynth.methods.released.counted import MergedRows
-from pegsynth.methods.released.domain import Domain
-from pegsynth.methods.released.first_round import FirstRound, block_counts, block_shares
-from pegsynth.methods.released.fit import release_blocks
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.one_way import Margins
-from pegsynth.methods.released.pair_residuals import summed_noise
-from pegsynth.methods.released.published import NoisyTable
-from pegsynth.methods.released.rounds import (
+from pegsynth.methods.released._choosing import (
     TRIPLE_DIVISOR,
+    FirstRound,
     Room,
     Round,
+    block_counts,
+    block_shares,
     rounds_for,
     spread_out,
 )
+from pegsynth.methods.released._estimates import Margins
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._pairs import summed_noise
+from pegsynth.methods.released._values import Domain, MergedRows, NoisyTable
+from pegsynth.methods.released.joint_fit import JointFit
 from pegsynth.methods.released.row_pool import Pool, cell_count
-from pegsynth.methods.released.steps import FIRST_ROUND, TOTAL_SHARE, Steps
 from pegsynth.privacy import Allowance, NoisyCounts, NoisyResiduals, Selection, Unspent
 from pegsynth.random import RandomStream
 
@@ -161,7 +163,7 @@ def test_heads_are_as_many_and_as_small_as_the_steps_say(monkeypatch):
         (Steps(heads=2), 2, 40_000),
         (Steps(), 1, 9),
     ):
-        monkeypatch.setattr("pegsynth.methods.released.first_round.MOST_TABLE_CELLS", cells)
+        monkeypatch.setattr("pegsynth.methods.released._choosing.MOST_TABLE_CELLS", cells)
         chooser, pool, _, _ = first_round(silent(), steps)
         chooser.next([1, 2])
         pool.draw(1, (0,), np.full((2, 3), 1 / 3))
@@ -173,7 +175,7 @@ def test_heads_are_as_many_and_as_small_as_the_steps_say(monkeypatch):
 
 
 def test_wide_tables_look_for_heads_along_the_blocks_there_are(monkeypatch):
-    monkeypatch.setattr("pegsynth.methods.released.first_round.WIDE_TABLE", 2)
+    monkeypatch.setattr("pegsynth.methods.released._choosing.WIDE_TABLE", 2)
     chooser, pool, _, _ = first_round(silent(lambda scores: len(scores) - 2))
     feature, block = chooser.next([1, 2])
     assert (feature, block) == (1, None)
@@ -186,7 +188,7 @@ def test_shares_of_a_block_are_its_lines():
     margins = true_margins()
     block = NoisyTable((0, 1), table_of((0, 1)), 1.0)
     pool = Pool(SIZES, 100, RandomStream(1))
-    counts = block_counts(block, pool, margins, Steps(pulled=0.0))
+    counts = block_counts(block, pool, margins, Steps(care=Care(pulled=0.0)))
     assert counts == pytest.approx(table_of((0, 1)))
     lines = block_shares(block, counts, margins)
     expected = table_of((0, 1)).reshape(2, 3)
@@ -200,15 +202,17 @@ def test_blocks_under_loud_noise_are_pulled_towards_independence():
     margins, pool = true_margins(), Pool(SIZES, 600, RandomStream(1))
     pool.draw(0, (), margins.shares[0][None, :])
     noisy = table_of((0, 1)) + np.array([90, -80, 70, -60, 50, -40])
-    loud = Steps(pulled=1.0)
+    loud = Steps(care=Care(pulled=1.0))
     found = block_counts(NoisyTable((0, 1), noisy, 80.0), pool, margins, loud)
     independent = np.outer(pool.counts((0,)), margins.shares[1]).ravel()
     assert np.abs(found - independent).sum() < 0.5 * np.abs(noisy - independent).sum()
     drowned = NoisyTable((0, 1), np.full(6, -9000), 80.0)
     assert block_counts(drowned, pool, margins, loud) == pytest.approx(independent)
     block = NoisyTable((0, 1), noisy, 80.0)
-    ends = [block_counts(block, pool, margins, Steps(pulled=part)) for part in (0.0, 1.0)]
-    between = block_counts(block, pool, margins, Steps(pulled=0.25))
+    ends = [
+        block_counts(block, pool, margins, Steps(care=Care(pulled=part))) for part in (0.0, 1.0)
+    ]
+    between = block_counts(block, pool, margins, Steps(care=Care(pulled=0.25)))
     assert between == pytest.approx(0.75 * ends[0] + 0.25 * ends[1])
     assert all(end.sum() == pytest.approx(margins.total) for end in ends)
 
@@ -473,18 +477,20 @@ def test_the_split_by_hand(monkeypatch):
     error = margin_error(price, 10, (2, 2), weights)
     assert error == pytest.approx(MEAN * 2 * (math.sqrt(2) / 4) / 20)
     steps = Steps()
-    monkeypatch.setattr(budget_split, "WANTED_MARGIN_ERROR", error / 0.3)
-    split = split_budget(price, 10, (2, 2), weights, steps)
+    monkeypatch.setattr(_budget, "WANTED_MARGIN_ERROR", error / 0.3)
+    split = split_budget(price, 10, Domain((2, 2), (False, False)), steps)
     assert split.margins == pytest.approx(0.3)
-    rest = 1 - TOTAL_SHARE - steps.first_choices - 0.3
+    rest = 1 - TOTAL_SHARE - steps.care.first_choices - 0.3
     assert split.first + split.second == pytest.approx(rest)
     assert split.first == pytest.approx(rest * FIRST_ROUND)
-    assert split.choice == steps.first_choices
+    assert split.choice == steps.care.first_choices
     # Errors of Gaussian noise fall with the root of the budget.
     zcdp = Price(Allowance("zcdp", Fraction(8)))
     error = margin_error(zcdp, 10, (2, 2), weights)
-    monkeypatch.setattr(budget_split, "WANTED_MARGIN_ERROR", error / 0.5)
-    assert split_budget(zcdp, 10, (2, 2), weights, steps).margins == pytest.approx(0.25)
+    monkeypatch.setattr(_budget, "WANTED_MARGIN_ERROR", error / 0.5)
+    assert split_budget(zcdp, 10, Domain((2, 2), (False, False)), steps).margins == pytest.approx(
+        0.25
+    )
 
 
 @pytest.mark.parametrize("withheld", [0, 0.2, 0.5, 0.9])
@@ -496,8 +502,8 @@ def test_the_parts_never_add_up_to_more_than_the_whole(total, route, withheld):
     steps = Steps()
     drowned = steps.under_noise(drowned=True)
     for each in (steps, steps.under_noise(), drowned, steps.in_quiet()):
-        weights = margin_weights(COUNTS)
-        split = split_budget(price, total, COUNTS, weights, each, withheld=withheld)
+        domain = Domain(COUNTS, ORDERED)
+        split = split_budget(price, total, domain, each, withheld=withheld)
         choices = split.choice * (len(COUNTS) - 1)
         parts = TOTAL_SHARE + split.margins + choices + split.first + split.second
         assert 1 - 1e-6 < parts + withheld <= 1
@@ -516,7 +522,7 @@ def test_what_stands_out_by_the_error_of_a_choice_is_chosen(route):
     features, total, steps = 40, 10_000, Steps()
     price = Price(Allowance(route, Fraction(1, 100)))
     error = choice_error(price, total, features, steps)
-    share = steps.under_noise().first_choices / (features - 1)
+    share = steps.under_noise().care.first_choices / (features - 1)
     pairs = features * (features - 1) // 2
     runs, found = 200, []
     for part in (1.0, 0.1):
@@ -553,9 +559,8 @@ def test_without_noise_the_released_tables_are_those_of_the_table():
         codes,
         Domain(COUNTS, ORDERED),
         budget_filter,
-        stream,
+        Work(stream, steps=Steps(residuals=False)),
         rows=500,
-        steps=Steps(residuals=False),
     )
     assert released.total[0] == 500
     for feature, table in enumerate(released.one_ways):
@@ -580,9 +585,8 @@ def test_public_shares_are_used_and_not_measured():
         codes,
         Domain(COUNTS, ORDERED, public=tuple(known)),
         budget_filter,
-        stream,
+        Work(stream, steps=Steps(residuals=False)),
         rows=100,
-        steps=Steps(residuals=False),
     )
     measured = [s.event.purpose for s in budget_filter.steps].count("marginals")
     assert measured == 4

@@ -1,4 +1,4 @@
-"""Estimates from noisy counts against slow twins: projection, smoothing, shrinkage, fitting.
+"""Estimates from noisy counts against slow twins: projection, _estimates, shrinkage, fitting.
 
 All of it is post-processing, so nothing here is about privacy. Noise is seeded.
 """
@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegsynth.methods.released import smoothing
-from pegsynth.methods.released.ordered_products import tilted
-from pegsynth.methods.released.smoothing import fitted_to, on_simplex, shrunken, smoothed
+from pegsynth.methods.released import _estimates
+from pegsynth.methods.released._estimates import fitted_to, on_simplex, shrunken, smoothed, tilted
 
 # Projection on the simplex
 
@@ -57,7 +56,7 @@ def test_the_projection_by_hand():
 
 @pytest.mark.parametrize("size", [9, 16, 23, 100])
 def test_without_shrinkage_the_transform_gives_back_what_went_in(monkeypatch, size):
-    monkeypatch.setattr(smoothing, "_shrunken", lambda coefficients, deviation: coefficients)
+    monkeypatch.setattr(_estimates, "_shrunken", lambda coefficients, deviation: coefficients)
     noisy = np.random.default_rng(size).normal(0, 5, size)
     assert smoothed(noisy, 1.0) == pytest.approx(noisy)
 
@@ -164,7 +163,7 @@ def test_the_mixture_is_fitted_by_expectation_maximisation(faith):
     words = np.random.default_rng(4)
     values = words.normal(0, 2, 12)
     variance = np.array([1.0, 4.0, 25.0])[:, None] * words.uniform(0.8, 1.2, 12)
-    found = smoothing._mixture(values, variance, faith=faith)
+    found = _estimates._mixture(values, variance, faith=faith)
     assert found == pytest.approx(mixture_slowly(values, variance, faith), abs=1e-9)
     assert found.sum(axis=0) == pytest.approx(np.ones(12))
 

@@ -19,10 +19,10 @@ from once_tables import released_of
 from scipy import stats
 
 from pegsynth.inference.combining_rules import PART
+from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released.draw import rebuild
 from pegsynth.methods.released.replicates import Laws, perturbed, split_counts
 from pegsynth.methods.released.row_pool import Pool
-from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
 from significance import ALPHA, bonferroni, fit_p_value
 

@@ -95,7 +95,7 @@ def test_what_cannot_be_replicated():
     with pytest.raises(ParameterError, match="must be 0, or 2 to 1000"):
         pegsynth.synthesize(TABLE, SCHEMA, rows=9, replicates=1, **ONCE)
     model = pegsynth.fit(TABLE, SCHEMA, method="pegs", epsilon=5.0, rows=50)
-    with pytest.raises(ParameterError, match="replicates and datasets are settled when"):
+    with pytest.raises(ParameterError, match="weight_name are settled when"):
         model.replicates(3)
 
 

@@ -11,9 +11,9 @@ from pegsynth.inference.combining_rules import PART
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.methods.released import row_replicates as weighing
-from pegsynth.methods.released.domain import Domain
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._values import Domain
 from pegsynth.methods.released.draw import draw_rows, fine_shares, plain_margins
-from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.plain import plain_targets
 from pegsynth.methods.released.replicates import Source, own_noise_tables
 from pegsynth.methods.released.row_replicates import Measurement, Replicates, Signs
@@ -243,7 +243,7 @@ def test_the_same_published_numbers_and_two_originals_give_identical_replicates(
         budget_filter = Replayed(whole_of(3.0, 1e-9), stream, script=script)
         codes = table_of_codes(seed=seed)[: 3000 - seed]
         released, _ = release_blocks(
-            codes, Domain(COUNTS, ORDERED), budget_filter, stream, rows=1000
+            codes, Domain(COUNTS, ORDERED), budget_filter, Work(stream), rows=1000
         )
         script = list(budget_filter.script) if script is None else script
         found.append(weighted(Source(released, budget_filter.events)))
@@ -271,7 +271,11 @@ def public_release(epsilon=0.3):
     budget_filter = PrivacyFilter(whole_of(epsilon, 1e-9), stream)
     public = (shares, None, None, None, None)
     released, _ = release_blocks(
-        table_of_codes(), Domain(COUNTS, ORDERED, public=public), budget_filter, stream, rows=1000
+        table_of_codes(),
+        Domain(COUNTS, ORDERED, public=public),
+        budget_filter,
+        Work(stream),
+        rows=1000,
     )
     return shares, Source(released, budget_filter.events)
 

@@ -12,32 +12,24 @@ from scipy import stats
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import residual_of
-from pegsynth.methods.released.asked_counts import asked_counts
-from pegsynth.methods.released.counted import MergedRows
-from pegsynth.methods.released.details import Merging
-from pegsynth.methods.released.domain import Domain
-from pegsynth.methods.released.draw import draw_rows, plain_margins, rebuild
-from pegsynth.methods.released.fit import release_blocks
-from pegsynth.methods.released.pair_pool import PairNetwork
-from pegsynth.methods.released.pair_residuals import (
+from pegsynth.methods.released._asked_counts import asked_counts
+from pegsynth.methods.released._budget import Steps, pairs_are_quiet, plan_pairs
+from pegsynth.methods.released._details import Merging
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._pairs import (
     PairEstimates,
     cell_noise,
     pair_weights,
-    pairs_are_quiet,
-    plan_pairs,
     projected,
     residual_pairs,
 )
+from pegsynth.methods.released._stored import describe_released, loaded_released, stored_released
+from pegsynth.methods.released._values import Domain, MergedRows, NoisyTable
+from pegsynth.methods.released.draw import draw_rows, plain_margins, rebuild
+from pegsynth.methods.released.pair_pool import PairNetwork
 from pegsynth.methods.released.plain import plain_targets
-from pegsynth.methods.released.published import NoisyTable
 from pegsynth.methods.released.replicates import Laws, perturbed
 from pegsynth.methods.released.row_pool import Pool
-from pegsynth.methods.released.steps import Steps
-from pegsynth.methods.released.stored_released import (
-    describe_released,
-    loaded_released,
-    stored_released,
-)
 from pegsynth.methods.released.supported import cell_deviation, missing_pairs, together
 from pegsynth.methods.stored_model import StoredModel
 from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection
@@ -180,7 +172,9 @@ def released_of_independent(seed):
     codes = np.repeat(np.array([[0, 0], [0, 1], [1, 0], [1, 1]], dtype=np.uint8), 25_000, axis=0)
     stream = RandomStream(seed)
     budget_filter = PrivacyFilter(whole_of(1.0, 1e-9), stream)
-    return release_blocks(codes, Domain((2, 2), (False, False)), budget_filter, stream, rows=100)
+    return release_blocks(
+        codes, Domain((2, 2), (False, False)), budget_filter, Work(stream), rows=100
+    )
 
 
 def test_quiet_tables_of_independent_features_have_no_block_and_can_be_read(monkeypatch):
@@ -327,7 +321,7 @@ def test_the_description_names_residuals():
 
 def counts_asked(released, features):
     stream = RandomStream("asked")
-    return asked_counts(released, features, SCHEMA.names, stream, pure=False, steps=STEPS)
+    return asked_counts(released, features, SCHEMA, stream, pure=False)
 
 
 def test_counts_that_residuals_tell_are_the_sum_of_all_parts():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pegsynth import Feature, ParameterError, Schema
-from pegsynth.methods.released.published import NoisyTable, Released
+from pegsynth.methods.released._values import NoisyTable, Released
 from pegsynth.methods.released.supported import (
     cell_deviation,
     merged_categories,

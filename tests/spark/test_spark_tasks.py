@@ -30,7 +30,7 @@ from pegsynth.methods.gibbs.blocks import BlockCounter
 from pegsynth.methods.gibbs.chains import CHUNK_ROWS
 from pegsynth.methods.gibbs.order import public_heads
 from pegsynth.methods.gibbs.spec import HashSpec
-from pegsynth.methods.released.counted import MergedRows, TableCounter
+from pegsynth.methods.released._values import MergedRows, TableCounter
 from pegsynth.pipeline.drawn_tables import Decoding, decoded, decoder_of
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema

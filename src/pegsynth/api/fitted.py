@@ -47,7 +47,7 @@ from pegsynth.tables.streams import held
 from pegsynth.tables.table_input import named_source
 
 if TYPE_CHECKING:
-    from pegsynth.methods.released.supported import Support
+    from pegsynth.methods.released import Support
 
 
 Finish = Callable[[pl.DataFrame], Any]
@@ -468,7 +468,7 @@ def supported(model: FittedModel | str | Path, formula: str) -> Support:
         *supported*, *supported by bins only*, *merged* or *not supported*, with the features that
         this is about, and categories below the noise.
     """
-    from pegsynth.methods.released.supported import supported as answer
+    from pegsynth.methods.released import supported as answer
 
     model = _opened(model)
     released = getattr(model.content, "released", None)
@@ -507,7 +507,7 @@ def published_counts(
         A line for each cell: its categories, the raw count with standard error and interval,
         which are about the noise, and a count that is shrunk towards the model.
     """
-    from pegsynth.methods.released.asked_counts import asked_frame
+    from pegsynth.methods.released import asked_frame
 
     model = _opened(model)
     return asked_frame(model.content, model.schema, model.plan, of, level=level, threads=threads)

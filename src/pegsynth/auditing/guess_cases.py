@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pegsynth.auditing.divergence import ROUNDING, Finding
-from pegsynth.auditing.noise_laws import choice_law, noise_law
+from pegsynth.auditing.exact_laws import choice_law, noise_law
 from pegsynth.mechanisms.bins import Noise
 from pegsynth.privacy.guarantee import Guarantee
 from pegsynth.privacy.guesses import TOLD, gain_of, variation_at_epsilon, variation_at_rho

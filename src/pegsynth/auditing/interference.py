@@ -159,7 +159,7 @@ class GivenStream(AnsweringStream):
             self._answers.next(event, 0, read.get(name, Counter()))
         return [Part(name, pl.Series(FOUND), np.ones(len(FOUND), dtype=np.int64)) for name in names]
 
-    def drawn_from(self, held: Any, nothing: Any, rows: int) -> Any:
+    def drawn_from(self, held: object, nothing: object, rows: int) -> Any:
         """Let draws read what they would of an empty table."""
         self._answers.next(None, rows, *_lines_of(held))
         return nothing
@@ -170,7 +170,7 @@ def _settled(event: Event | None) -> Event | None:
     return msgspec.structs.replace(event, chosen=()) if isinstance(event, Selection) else event
 
 
-def _lines_of(held: Any) -> _Lines:
+def _lines_of(held: object) -> _Lines:
     """Return what draws read, one line for every entry or urn that a row can change.
 
     A fitted model has none: whatever a row does to it is priced (R8).
@@ -246,7 +246,7 @@ def unpaid(steps: Sequence[Step], ledgers: Sequence[Ledger]) -> list[str]:
     return found
 
 
-def _named(event: Any) -> str:
+def _named(event: object) -> str:
     purpose = getattr(event, "purpose", "")
     return f"{type(event).__name__} {purpose} {', '.join(getattr(event, 'features', ()))}".rstrip()
 

@@ -23,11 +23,16 @@ from pegsynth.auditing.coded_rows import History, folded_codes, histories
 from pegsynth.auditing.divergence import Table, all_rows, all_tables
 from pegsynth.auditing.paths import OFFSETS, Answer, Path, PathCase, Step, Watch
 from pegsynth.methods import get
-from pegsynth.methods.released.measuring_sums import CodedValues, ValueTable
-from pegsynth.methods.released.pooled_release import fit_pooled
-from pegsynth.methods.released.published import Released
-from pegsynth.methods.released.released_blocks import ReleasedPlan, fit_released
-from pegsynth.methods.released.steps import Steps
+from pegsynth.methods.released import (
+    CodedValues,
+    Released,
+    ReleasedPlan,
+    Steps,
+    ValueTable,
+    Work,
+    fit_pooled,
+    fit_released,
+)
 from pegsynth.privacy import Budget, Event, Ledger, NoisySums, PooledRows, UnitBound, Unspent
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
@@ -101,11 +106,13 @@ class ReleasedCase(PathCase):
             codes,
             self.schema,
             self.plan,
-            RandomStream("audit"),
+            Work(
+                RandomStream("audit"),
+                steps=self.steps,
+                sum_steps=SUM_STEPS,
+                filter_of=watch.filter_of,
+            ),
             values=self.values(codes, self.schema),
-            sum_steps=SUM_STEPS,
-            filter_of=watch.filter_of,
-            steps=self.steps,
         )
         # The ledger is published too, with all that its events say.
         published = (*all_of(fit.released), spent.events)
@@ -269,9 +276,7 @@ class PooledCase(PathCase):
             np.array(codes, dtype=np.uint8).reshape(-1, len(wide.features)),
             wide,
             self.plan,
-            RandomStream("audit"),
-            filter_of=watch.filter_of,
-            steps=self.steps,
+            Work(RandomStream("audit"), steps=self.steps, filter_of=watch.filter_of),
         )
         published = (*all_of(fit.first), *all_of(fit.transitions), spent.events)
         steps = tuple(_as_stated(watch.steps, spent.events))

@@ -10,12 +10,18 @@ from pegsynth.auditing.agreeing_parts import VERIFICATION, verification_cases
 from pegsynth.auditing.cases import all_cases
 from pegsynth.auditing.coded_rows import PANELS, RECODINGS, panel_cases, recoding_cases
 from pegsynth.auditing.divergence import Finding, Loss, exactly
-from pegsynth.auditing.found_categories import CATEGORIES, categories_cases
 from pegsynth.auditing.guess_cases import GUESSES, guess_cases
 from pegsynth.auditing.interference import Command, compare_all
 from pegsynth.auditing.interference_cases import groups
 from pegsynth.auditing.level_cases import level_cases, level_private_case, private_case, worst_path
-from pegsynth.auditing.numbers import DATES, NUMBERS, date_cases, number_cases
+from pegsynth.auditing.measured_codecs import (
+    CATEGORIES,
+    DATES,
+    NUMBERS,
+    categories_cases,
+    date_cases,
+    number_cases,
+)
 from pegsynth.auditing.released import pooled_cases, released_cases
 from pegsynth.auditing.statistical import Drawn, blocks_trial, lower_bound, trial
 from pegsynth.auditing.table_methods import table_cases

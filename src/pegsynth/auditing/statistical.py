@@ -29,8 +29,7 @@ from pegsynth.methods.gibbs.chains import Machine, Schedule, sample_rows
 from pegsynth.methods.gibbs.order import public_heads
 from pegsynth.methods.gibbs.spec import HashSpec
 from pegsynth.methods.prior import Prior, uniform_weights
-from pegsynth.methods.released.published import NoisyTable
-from pegsynth.methods.released.released_blocks import ReleasedPlan, fit_released
+from pegsynth.methods.released import NoisyTable, ReleasedPlan, Work, fit_released
 from pegsynth.methods.seed_rows import WeightedPool
 from pegsynth.privacy import BlockDraws, Budget, CappedDraws, Draws, Ledger, PegsDraws
 from pegsynth.random import RandomStream
@@ -173,7 +172,7 @@ class BlocksTrial:
         """Release a table of no row or of one, and say how much it looks like the latter."""
         codes = np.array([ROW] * rows, dtype=np.uint8).reshape(-1, len(BLOCK_COUNTS))
         fit, _ = fit_released(
-            codes, self.schema, self.plan, RandomStream(), filter_of=self.budget_filter
+            codes, self.schema, self.plan, Work(RandomStream(), filter_of=self.budget_filter)
         )
         released = fit.released
         total = NoisyTable((), np.array([released.total[0]]), released.total[1])

@@ -103,7 +103,7 @@ def pooled(
     return Pooled(result, frame_kind(tables[0]) if tables else None)
 
 
-def estimates_of(result: Any, names: Sequence[str] | None = None) -> dict[str, float]:
+def estimates_of(result: object, names: Sequence[str] | None = None) -> dict[str, float]:
     """Return the coefficients of a fit whose standard errors are not needed, by name."""
     estimates = getattr(result, "params", result)
     keys = list(estimates.keys()) if hasattr(estimates, "keys") else None
@@ -121,7 +121,7 @@ def _rows(tables: Sequence[object]) -> int | None:
     return counts.pop() if len(counts) == 1 else None
 
 
-def _coefficients(result: Any, uncertainty: Uncertainty) -> _Fit:
+def _coefficients(result: object, uncertainty: Uncertainty) -> _Fit:
     """Read what a fit function returned."""
     squared = uncertainty == "std_error"
     if hasattr(result, "params") and hasattr(result, "bse"):

@@ -145,7 +145,7 @@ def _in_order(labels: pl.Series, *, numeric: bool) -> list[str]:
     return sorted(labels, key=lambda label: float(str(label).split(" to ", maxsplit=1)[0]))
 
 
-def tables_of(data: Any) -> list[Any]:
+def tables_of(data: object) -> list[Any]:
     """Return the tables of a release, of a list of tables, or of one table."""
     if isinstance(data, ReleaseViews):
         return data.weighted

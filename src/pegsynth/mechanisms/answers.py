@@ -40,7 +40,7 @@ class AnsweringStream(RandomStream, ABC):
         """Return the values that searches for categories look at."""
 
     @abstractmethod
-    def drawn_from(self, held: Any, nothing: Any, rows: int) -> Any:
+    def drawn_from(self, held: object, nothing: object, rows: int) -> Any:
         """Return what draws read: the counts, or those of an empty table."""
 
 

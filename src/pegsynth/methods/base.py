@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
     from pegsynth.codec.code_table import KeptRows
     from pegsynth.methods.counting import ConfidentialTable
-    from pegsynth.methods.released.calibration import Calibration
-    from pegsynth.methods.released.published import Released
-    from pegsynth.methods.released.row_replicates import Replicates
+    from pegsynth.methods.released import Calibration, Released, Replicates
     from pegsynth.privacy import Budget, Event, Guarantee, Ledger
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.progress import Progress

@@ -15,7 +15,7 @@ from pegsynth.codec.pair_counts import PairCounter, PairCounts
 from pegsynth.methods.checkpoint import Checkpoint, count_into
 from pegsynth.methods.gibbs.blocks import BlockCounter, Blocks
 from pegsynth.methods.gibbs.spec import HashSpec
-from pegsynth.methods.released.sum_design import SumCounter, SumDesign
+from pegsynth.methods.released import SumCounter, SumDesign
 from pegsynth.options._kinds import LARGEST_WHOLE
 from pegsynth.progress import Progress
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.codec.code_table import CodeTable
     from pegsynth.kernels.arrays import Codes, Int64
-    from pegsynth.methods.released.counted import CountedTable
+    from pegsynth.methods.released import CountedTable
 
 PAIRS, BLOCKS = "pair counts", "blocks"
 

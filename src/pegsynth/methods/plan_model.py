@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pegsynth.mechanisms.privacy_filter import Price
-from pegsynth.methods.released.budget_split import margin_error, margin_weights
 from pegsynth.privacy import UnitBound
 
 if TYPE_CHECKING:
@@ -99,6 +98,42 @@ class PublicFigures:
         drowned = (x / (1 + x) for x in (self.noise, self.pair_noise))
         parts = (*drowned, self.drawing, self.pair_drawing, float(self.columns), 1.0 + self.pure)
         return (1.0, *(math.log(max(each, _SMALL)) for each in parts))
+
+
+def margin_weights(
+    category_counts: Sequence[int], public: Sequence[Float64 | None] = ()
+) -> Float64:
+    """Return how the budget of the one-way counts is split: wide features get more."""
+    weights = np.array([count ** (2 / 3) for count in category_counts])
+    for feature, known in enumerate(public):
+        if known is not None:
+            weights[feature] = 0.0
+    whole = weights.sum()
+    shared: Float64 = weights / whole if whole > 0 else weights
+    return shared
+
+
+def margin_error(
+    price: Price,
+    total: int,
+    category_counts: Sequence[int],
+    weights: Float64,
+    *,
+    given_total: bool = False,
+) -> float:
+    """Return the error of one-way tables if the whole budget went there.
+
+    It is smaller once the number of rows is given, which all tables together tell well.
+    """
+    errors = [
+        _MEAN_ABSOLUTE_NORMAL
+        * (math.sqrt(count * (count - 1)) if given_total else count)
+        * price.deviation(float(weight))
+        / (2 * total)
+        for count, weight in zip(category_counts, weights, strict=True)
+        if weight > 0
+    ]
+    return float(np.sum(errors)) / len(category_counts)
 
 
 def figures_of(schema: Schema, plan: Plan) -> PublicFigures:

@@ -103,7 +103,7 @@ _BUILT_IN: dict[str, tuple[str, str, type[RowOptions]]] = {
     "pegs": ("gibbs.pegs", "PEGS", PegsOptions),
     "pegs-rs": ("gibbs.pegs", "PEGS_RS", PegsRsOptions),
     "pegs-capped": ("gibbs.pegs", "PEGS_CAPPED", PegsCappedOptions),
-    "pegs-once": ("released.pegs_once", "PEGS_ONCE", PegsOnceOptions),
+    "pegs-once": ("released", "PEGS_ONCE", PegsOnceOptions),
     "contingency": ("baselines.contingency", "CONTINGENCY", ContingencyOptions),
     "marginal": ("baselines.marginal", "MARGINAL", MarginalOptions),
     "bootstrap": ("baselines.bootstrap", "BOOTSTRAP", BootstrapOptions),

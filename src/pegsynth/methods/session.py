@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from pegsynth.methods.base import Codes, Rows
-    from pegsynth.methods.released.published import Released
-    from pegsynth.methods.released.row_replicates import Replicates
+    from pegsynth.methods.released import Released, Replicates
     from pegsynth.privacy import Ledger
     from pegsynth.random import RandomStream
 

@@ -29,12 +29,19 @@ from pegsynth.inference.combining_rules import PART
 from pegsynth.methods.base import Model
 from pegsynth.methods.completion import check_completable, completed_frames
 from pegsynth.methods.drawn_features import replaced_features
-from pegsynth.methods.released.calibration import CALIBRATED_ROWS, OVERSAMPLED, Calibration
-from pegsynth.methods.released.declared_plan import labels_of_declared
-from pegsynth.methods.released.draw import released_total
-from pegsynth.methods.released.replicates import LEAST_REPLICATES
-from pegsynth.methods.released.row_replicates import FITTED_ROWS, Signs, bounded
-from pegsynth.methods.released.shape_replicates import replicated_shapes, reweighed
+from pegsynth.methods.released import (
+    CALIBRATED_ROWS,
+    FITTED_ROWS,
+    LEAST_REPLICATES,
+    OVERSAMPLED,
+    Calibration,
+    Signs,
+    bounded,
+    labels_of_declared,
+    released_total,
+    replicated_shapes,
+    reweighed,
+)
 from pegsynth.methods.session import Session
 from pegsynth.options import WEIGHT, How, ReplicateOptions, RowOptions
 from pegsynth.progress import Progress, quiet
@@ -47,7 +54,7 @@ if TYPE_CHECKING:
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.kernels.arrays import Float64
     from pegsynth.methods.base import Codes
-    from pegsynth.methods.released.published import Released
+    from pegsynth.methods.released import Released
 
 WEIGHT_DIGITS = 6
 

@@ -31,8 +31,8 @@ from pegsynth.methods.forecast import (
 )
 from pegsynth.methods.goals import epsilon_for
 from pegsynth.methods.registry import method_options
-from pegsynth.methods.released.asked_counts import check_asked
-from pegsynth.methods.released.declared_plan import (
+from pegsynth.methods.released import (
+    check_asked,
     declared_costs,
     labels_of_declared,
     settle_declared,

@@ -18,7 +18,7 @@ from pegsynth.mechanisms.quality_distances import MOST_CELLS, QualityPlan, settl
 from pegsynth.methods import get
 from pegsynth.methods.base import Plan
 from pegsynth.methods.completion import check_completable
-from pegsynth.methods.released.declared_plan import affordable_tables
+from pegsynth.methods.released import affordable_tables
 from pegsynth.methods.seed_rows import check_seed_pool
 from pegsynth.options import Publication, RowOptions
 from pegsynth.pipeline.drawn_tables import (

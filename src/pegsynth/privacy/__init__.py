@@ -19,7 +19,6 @@ from pegsynth.privacy.draw_events import (
     ContingencyDraws,
     Draws,
     ImputationDraws,
-    MarginalDraws,
     PegsDraws,
     UrnDraws,
 )
@@ -57,7 +56,6 @@ __all__ = [
     "Guarantee",
     "ImputationDraws",
     "Ledger",
-    "MarginalDraws",
     "NoisyCounts",
     "NoisyResiduals",
     "NoisySums",

@@ -266,8 +266,8 @@ class ImputationDraws(SweptDraws, frozen=True, kw_only=True, tag="pmi"):
         return _drawn(self, how, limit)
 
 
-class UnsweptDraws(CountedDraws, frozen=True, kw_only=True):
-    """Draws that are made once for every row."""
+class ContingencyDraws(CountedDraws, frozen=True, kw_only=True, tag="contingency"):
+    """One draw per synthetic row from the full contingency table (R9)."""
 
     features: int
     rows: int
@@ -275,22 +275,13 @@ class UnsweptDraws(CountedDraws, frozen=True, kw_only=True):
 
     @property
     def draws_per_row(self) -> int:
-        """Draws behind one synthetic row (R9)."""
-        raise NotImplementedError
+        """Draws behind one synthetic row: one (R9)."""
+        return 1
 
     @property
     def count(self) -> int:
-        """Draws that one row can influence: K n for each of those behind a row (R9)."""
-        return self.datasets * self.rows * self.draws_per_row
-
-
-class ContingencyDraws(UnsweptDraws, frozen=True, kw_only=True, tag="contingency"):
-    """One draw per synthetic row from the full contingency table (R9)."""
-
-    @property
-    def draws_per_row(self) -> int:
-        """Draws behind one synthetic row: one (R9)."""
-        return 1
+        """Draws that one row can influence: K n (R9)."""
+        return self.datasets * self.rows
 
     def described(self) -> tuple[str, str]:
         """Return what was drawn, and what that means."""
@@ -298,27 +289,8 @@ class ContingencyDraws(UnsweptDraws, frozen=True, kw_only=True, tag="contingency
         return _drawn(self, how, self.influence)
 
 
-class MarginalDraws(UnsweptDraws, frozen=True, kw_only=True, tag="marginal"):
-    """Independent draws from M perturbed marginals (R9)."""
-
-    @property
-    def draws_per_row(self) -> int:
-        """Draws behind one synthetic row: M (R9)."""
-        return self.features
-
-    def described(self) -> tuple[str, str]:
-        """Return what was drawn, and what that means."""
-        return _drawn(self, f"feature by feature from one-way {self.virtual}", self.influence)
-
-
 Draws: TypeAlias = (
-    PegsDraws
-    | BlockDraws
-    | CappedDraws
-    | ImputationDraws
-    | ContingencyDraws
-    | MarginalDraws
-    | UrnDraws
+    PegsDraws | BlockDraws | CappedDraws | ImputationDraws | ContingencyDraws | UrnDraws
 )
 
 DRAWS: Final = get_args(Draws)

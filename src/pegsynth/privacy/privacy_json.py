@@ -76,7 +76,7 @@ def event_to_builtins(event: Event) -> dict[str, Any]:
     return plain
 
 
-def event_from_builtins(content: Any) -> Event:
+def event_from_builtins(content: object) -> Event:
     """Read one event; a kind that this version does not know is kept word for word."""
     if not isinstance(content, dict) or not isinstance(kind := content.get("kind"), str):
         raise ModelError("an event must be an object with a kind")
@@ -136,7 +136,7 @@ def _parse(text: str | bytes) -> dict[str, Any]:
     return content
 
 
-def _check_plain(content: Any, *, depth: int) -> None:
+def _check_plain(content: object, *, depth: int) -> None:
     """Refuse deep nesting, and text that could not be written or could fool a terminal."""
     if depth > _DEEPEST:
         raise _MalformedError("it is nested too deeply")
@@ -170,12 +170,12 @@ def _finite(digits: str) -> float:
     return value
 
 
-def _agree(stated: Any, recomputed: Any) -> bool:
+def _agree(stated: object, recomputed: object) -> bool:
     if isinstance(stated, float) and isinstance(recomputed, float):
         # Another machine's logarithm may move the last digits of a converted epsilon.
         return math.isclose(stated, recomputed, rel_tol=_TOLERANCE)
     return bool(stated == recomputed)
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     return "nothing" if value is None else str(value)

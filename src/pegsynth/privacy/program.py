@@ -13,7 +13,6 @@ import os
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -137,6 +136,6 @@ def _is_ours(root: Path) -> bool:
     return re.search(r'^name = "pegsynth"$', text, re.MULTILINE) is not None
 
 
-def _text(content: Any, name: str) -> str:
+def _text(content: object, name: str) -> str:
     value = content.get(name) if isinstance(content, dict) else None
     return value if isinstance(value, str) else ""

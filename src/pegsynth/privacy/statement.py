@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -329,5 +329,5 @@ def _price(price: float | None) -> str:
     return "" if price is None else display_up(price)
 
 
-def _told(value: Any) -> str:
+def _told(value: object) -> str:
     return display_up(value) if isinstance(value, float) else str(value)

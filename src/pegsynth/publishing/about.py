@@ -141,7 +141,7 @@ def _checked(content: dict[str, Any], source: str) -> About:
     return About(**values)
 
 
-def _value(name: str, value: Any, source: str) -> Any:
+def _value(name: str, value: object, source: str) -> Any:
     if name == "keywords":
         if not isinstance(value, list | tuple) or not all(isinstance(v, str) for v in value):
             raise ParameterError(f"{source}: keywords is a list of texts")

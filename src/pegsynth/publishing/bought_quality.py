@@ -20,7 +20,7 @@ from pegsynth.codec.codec import encode_table
 from pegsynth.errors import ParameterError, PegsynthError, legible
 from pegsynth.kernels.arrays import Codes
 from pegsynth.mechanisms.quality_distances import BoughtFigures, QualityPlan, buy, cell_counts
-from pegsynth.methods.released.declared_plan import AnalysedTable, analysed_tables
+from pegsynth.methods.released import AnalysedTable, analysed_tables
 from pegsynth.options import Publication
 from pegsynth.pipeline.running import Draws
 from pegsynth.publishing.quality import quality_fields, write_quality

@@ -64,7 +64,7 @@ class Made:
 
 
 def make_folder(
-    data: Any,
+    data: object,
     schema: Path | str | Schema,
     folder: Path,
     request: Request,

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -160,7 +159,7 @@ class Policy:
 NO_POLICY = Policy()
 
 
-def _check_rounded(schema: Schema, name: str, step: Any, *, labels: bool) -> None:
+def _check_rounded(schema: Schema, name: str, step: object, *, labels: bool) -> None:
     if name not in schema.names or schema[name].kind != "numeric":
         raise ParameterError(f"--round: the schema has no numeric feature {name!r}")
     if labels:

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from pegsynth.inference.choice import weights_of
-from pegsynth.methods.released.asked_counts import asked_frame
+from pegsynth.methods.released import asked_frame
 from pegsynth.methods.session import Session
 from pegsynth.options.weight_names import ROW, weight_file
 from pegsynth.pipeline.drawn_tables import (

@@ -148,7 +148,7 @@ class Release(ReleaseViews):
         )
 
 
-def _plain(table: Any) -> pl.DataFrame:
+def _plain(table: object) -> pl.DataFrame:
     from pegsynth.tables.caller_frames import from_frame
 
     return from_frame(table).lazy().collect()

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 import polars as pl
@@ -48,10 +48,6 @@ from pegsynth.storage.book.booking import Booking, booked_events
 from pegsynth.storage.spending import locked
 from pegsynth.tables.atomic import atomic_text, check_target
 from pegsynth.tables.table_input import named_source, open_table
-
-if TYPE_CHECKING:
-    import polars as pl
-
 
 Verdict = Literal["agrees", "does not agree", "cannot be told"]
 
@@ -148,8 +144,6 @@ class Verification:
 
     def to_frame(self) -> pl.DataFrame:
         """Return one line for each coefficient (Polars)."""
-        import polars as pl
-
         names = ("term", "estimate", "low", "high", "agreeing", "parts", "deviation", "verdict")
         return pl.DataFrame({name: [getattr(each, name) for each in self.terms] for name in names})
 
@@ -339,7 +333,7 @@ def _codebook(release: Release, schema: Schema | str | Path | None) -> Schema:
     return book
 
 
-def _read_released(frame: Any, schema: Schema) -> Rows:
+def _read_released(frame: object, schema: Schema) -> Rows:
     with open_table(frame) as reader:
         return read_rows(reader, schema, need_unit=False)
 

@@ -26,9 +26,14 @@ from pegsynth.methods.counting import one_row_in
 from pegsynth.methods.gibbs.block_fitting import hash_spec, one_way_counts
 from pegsynth.methods.gibbs.blocks import BlockCounter, Blocks
 from pegsynth.methods.gibbs.spec import HashSpec
-from pegsynth.methods.released.counted import TableCounter, level_counts
-from pegsynth.methods.released.row_pool import Features, cell_count
-from pegsynth.methods.released.sum_design import SumCounter, SumDesign
+from pegsynth.methods.released import (
+    Features,
+    SumCounter,
+    SumDesign,
+    TableCounter,
+    cell_count,
+    level_counts,
+)
 from pegsynth.spark import arrow_batches
 from pegsynth.spark.cluster_files import file_source
 from pegsynth.spark.codes import RowsSeen, UnitWords, code_source, partition_number, unpacked

@@ -205,7 +205,7 @@ def _as_quantiles(
 
     off = np.atleast_1d(shares.std_error)
 
-    def ends(factor: Any) -> tuple[Float64, Float64]:
+    def ends(factor: object) -> tuple[Float64, Float64]:
         around = [
             [each.at(p + side * step) for (each, p), step in zip(places, factor * off, strict=True)]
             for side in (-1, 1)

@@ -14,22 +14,16 @@ from pegsynth.errors import DataError
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.kernels.pool_loops import uniforms
-from pegsynth.methods.released.dependences import agreed_shares, tell, told_details
-from pegsynth.methods.released.details import Detail
-from pegsynth.methods.released.first_round import place_block
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._choosing import place_block
+from pegsynth.methods.released._details import agreed_shares, tell, told_details
+from pegsynth.methods.released._estimates import Margins, one_way_shares
+from pegsynth.methods.released._pairs import PAIR
+from pegsynth.methods.released._values import Detail, Released, anchored, common_total
 from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.one_way import (
-    Margins,
-    anchored,
-    common_total,
-    one_way_shares,
-)
 from pegsynth.methods.released.pair_pool import PairModel
-from pegsynth.methods.released.pair_residuals import PAIR
 from pegsynth.methods.released.plain import plain_targets
-from pegsynth.methods.released.published import Released
 from pegsynth.methods.released.row_pool import MOST_POOL, Pool, rows_at_once
-from pegsynth.methods.released.steps import Steps
 from pegsynth.random import RandomStream
 from pegsynth.schema.rules import Rule
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.kernels.pool_loops import uniforms
-from pegsynth.methods.released.details import Detail
+from pegsynth.methods.released._values import Detail
 from pegsynth.random import Words
 from pegsynth.schema.rules import Rule
 

@@ -17,19 +17,14 @@ from itertools import combinations
 import numpy as np
 
 from pegsynth.kernels.arrays import Float64
-from pegsynth.methods.released.hidden_classes import HiddenClasses, fitted_classes
-from pegsynth.methods.released.joint_fit import (
-    CLOSENESS,
-    FittedTable,
-    JointFit,
-    likely_closeness,
-)
-from pegsynth.methods.released.one_way import Margins
-from pegsynth.methods.released.pair_residuals import PAIR, PairEstimates, dependence, free_cells
-from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._cells import CLOSENESS, FittedTable, likely_closeness
+from pegsynth.methods.released._estimates import Margins, fitted_to
+from pegsynth.methods.released._latent_classes import HiddenClasses, fitted_classes
+from pegsynth.methods.released._pairs import PAIR, PairEstimates, dependence, free_cells
+from pegsynth.methods.released._values import NoisyTable
+from pegsynth.methods.released.joint_fit import JointFit
 from pegsynth.methods.released.row_pool import MOST_POOL, Features, Pool, cell_count, rows_at_once
-from pegsynth.methods.released.smoothing import fitted_to
-from pegsynth.methods.released.steps import Steps
 
 _SWEEPS = 10
 _CROWDED_CLOSENESS = 6.0

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pegsynth.inference.choice import (
     NOISE_OPTION,
@@ -15,20 +16,53 @@ from pegsynth.inference.choice import (
     WEIGHT_OPTION,
 )
 from pegsynth.inference.combining_rules import PART
+from pegsynth.kernels.arrays import Float64
+from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.base import Fitted, Fitting, Method, Model, Prediction, Sampler
+from pegsynth.methods.forecast import guarantees
+from pegsynth.methods.ledgers import of_parents, of_release, of_shares
+from pegsynth.methods.plan_model import PublicFigures, expected, figures_of
 from pegsynth.methods.registry import PegsOnceOptions
+from pegsynth.methods.released._budget import Steps, block_deviation, split_budget
+from pegsynth.methods.released._details import public_lines
+from pegsynth.methods.released._fit import Work
+from pegsynth.methods.released._pooled import (
+    PooledFit,
+    PooledSampler,
+    check_pooled,
+    describe_pooled,
+    fit_pooled,
+    is_pooled,
+    loaded_pooled,
+    parts_of,
+    transition_domain,
+)
+from pegsynth.methods.released._release import (
+    ReleasedFit,
+    ReleasedPlan,
+    ReleasedSampler,
+    allowance_of,
+    fit_released,
+    price_of,
+    settle_released,
+)
+from pegsynth.methods.released._stored import (
+    describe_released,
+    loaded_released,
+    stored_pooled,
+    stored_released,
+)
+from pegsynth.methods.released._values import Domain
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
-    from pegsynth.methods.released.pooled_release import PooledFit
-    from pegsynth.methods.released.released_blocks import ReleasedFit, ReleasedPlan
     from pegsynth.methods.stored_model import StoredModel, StoredPlan
     from pegsynth.privacy import Budget
     from pegsynth.privacy.assumptions import Assumption, Parameters
     from pegsynth.schema import Schema
 
 
-class PegsOnce(Method[PegsOnceOptions, "ReleasedPlan", "ReleasedFit | PooledFit"]):
+class PegsOnce(Method[PegsOnceOptions, ReleasedPlan, ReleasedFit | PooledFit]):
     """Released blocks: the budget buys noisy tables, and rows cost nothing."""
 
     name = "pegs-once"
@@ -43,36 +77,26 @@ class PegsOnce(Method[PegsOnceOptions, "ReleasedPlan", "ReleasedFit | PooledFit"
 
     def settle(self, schema: Schema, budget: Budget, options: PegsOnceOptions) -> ReleasedPlan:
         """Reserve the whole budget for what fitting will do."""
-        from pegsynth.methods.released.pooled_release import check_pooled, is_pooled
-        from pegsynth.methods.released.released_blocks import settle_released
-
         if is_pooled(schema):
-            check_pooled(schema, budget, options)
+            check_pooled(schema, options)
         return settle_released(self.name, schema, budget, options)
 
     def fit(
         self, plan: ReleasedPlan, work: Fitting
     ) -> Fitted[ReleasedPlan, ReleasedFit | PooledFit]:
         """Release the blocks of a table; nothing else of it stays in the model."""
-        from pegsynth.methods.ledgers import of_release
-        from pegsynth.methods.released.pooled_release import fit_pooled, is_pooled
-        from pegsynth.methods.released.released_blocks import fit_released
-
-        table, schema, stream = work.table, work.schema, work.stream
-        told: dict[str, Any] = {"threads": work.threads, "progress": work.progress}
+        table, schema = work.table, work.schema
+        how = Work(work.stream, work.threads, work.progress)
         fit: ReleasedFit | PooledFit
         if is_pooled(schema):
-            fit, spent = fit_pooled(table.rows(), schema, plan, stream, **told)
+            fit, spent = fit_pooled(table.rows(), schema, plan, how)
         else:
-            fit, spent = fit_released(table.counted(), schema, plan, stream, values=table, **told)
+            fit, spent = fit_released(table.counted(), schema, plan, how, values=table)
         # The file of the model is itself published, so its ledger is complete.
         return Fitted(fit, spent, work.ledger.assume(*of_release(schema, plan)))
 
     def sampler(self, model: Model, plan: ReleasedPlan, *, threads: int) -> Sampler:
         """Draw from the released tables alone."""
-        from pegsynth.methods.released.pooled_release import PooledSampler, is_pooled
-        from pegsynth.methods.released.released_blocks import ReleasedSampler
-
         if is_pooled(model.schema):
             return PooledSampler(model.content, model.schema, plan, threads=threads)
         return ReleasedSampler(
@@ -96,15 +120,10 @@ class PegsOnce(Method[PegsOnceOptions, "ReleasedPlan", "ReleasedFit | PooledFit"
 
     def declared_structure(self, schema: Schema, plan: ReleasedPlan) -> tuple[Assumption, ...]:
         """Return the public shares, which no other method looks at, and the parents of details."""
-        from pegsynth.methods.ledgers import of_parents, of_shares
-
         return (*of_shares(schema), *of_parents(schema, plan.options))
 
     def store(self, content: ReleasedFit | PooledFit) -> StoredModel:
         """Return the noisy tables."""
-        from pegsynth.methods.released.released_blocks import ReleasedFit
-        from pegsynth.methods.released.stored_released import stored_pooled, stored_released
-
         if isinstance(content, ReleasedFit):
             return stored_released(content.released)
         return stored_pooled(content.first, content.transitions)
@@ -113,19 +132,12 @@ class PegsOnce(Method[PegsOnceOptions, "ReleasedPlan", "ReleasedFit | PooledFit"
         self, stored: StoredModel, schema: Schema, plan: ReleasedPlan | None
     ) -> ReleasedFit | PooledFit:
         """Rebuild the noisy tables."""
-        from pegsynth.methods.released.pooled_release import is_pooled, loaded_pooled
-        from pegsynth.methods.released.released_blocks import ReleasedFit
-        from pegsynth.methods.released.stored_released import loaded_released
-
         if is_pooled(schema):
             return loaded_pooled(stored, schema, plan)
         return ReleasedFit(loaded_released(stored, schema))
 
     def load_plan(self, stored: StoredPlan, schema: Schema, model: StoredModel) -> ReleasedPlan:
         """Rebuild a plan, whose events say what was spent."""
-        from pegsynth.methods.released.released_blocks import ReleasedPlan
-        from pegsynth.methods.released.steps import Steps
-
         return ReleasedPlan(
             method=self.name,
             options=stored.options,
@@ -136,11 +148,6 @@ class PegsOnce(Method[PegsOnceOptions, "ReleasedPlan", "ReleasedFit | PooledFit"
 
     def predict(self, schema: Schema, plan: ReleasedPlan) -> Prediction:
         """Predict the noise on a block, and how far off tables will be."""
-        from pegsynth.methods.forecast import guarantees
-        from pegsynth.methods.plan_model import expected
-        from pegsynth.methods.released.pooled_release import is_pooled
-        from pegsynth.methods.released.released_prediction import block_noise, released_figures
-
         noise, error = (
             block_noise(schema, plan),
             expected(self.name, released_figures(schema, plan)),
@@ -160,9 +167,6 @@ class PegsOnce(Method[PegsOnceOptions, "ReleasedPlan", "ReleasedFit | PooledFit"
 
     def describe(self, model: Model, *, confidential: bool) -> Iterable[str]:
         """Yield the published tables, their levels and their noise."""
-        from pegsynth.methods.released.pooled_release import describe_pooled, is_pooled
-        from pegsynth.methods.released.stored_released import describe_released
-
         if is_pooled(model.schema):
             return describe_pooled(model.content, model.schema)
         return describe_released(model.content.released, model.schema.names)
@@ -178,6 +182,46 @@ class PegsOnce(Method[PegsOnceOptions, "ReleasedPlan", "ReleasedFit | PooledFit"
         from pegsynth.kernels.warm import noise_kernels
 
         noise_kernels()
+
+
+def block_noise(schema: Schema, plan: ReleasedPlan) -> float:
+    """Return the standard deviation of the noise on a block of the first round."""
+    table = _measured_table(schema, plan)
+    domain = Domain(tuple(table.counts), (), public=tuple(table.public))
+    split = split_budget(table.price, table.rows_in, domain, Steps(heads=plan.heads))
+    return block_deviation(table.price, split, len(table.counts))
+
+
+def released_figures(schema: Schema, plan: ReleasedPlan) -> PublicFigures:
+    """Return what the formula of the plan needs; of a pooled panel, about its transitions (R24)."""
+    if not is_pooled(schema):
+        return figures_of(schema, plan)
+    table = _measured_table(schema, plan)
+    return PublicFigures.of(
+        table.counts, table.price, rows_in=table.rows_in, rows=plan.options.rows or 1
+    )
+
+
+@dataclass(frozen=True)
+class _MeasuredTable:
+    """The table whose noise counts most: its categories, public shares, price and rows."""
+
+    counts: Sequence[int]
+    public: Sequence[Float64 | None]
+    price: Price
+    rows_in: int
+
+
+def _measured_table(schema: Schema, plan: ReleasedPlan) -> _MeasuredTable:
+    rows_in = plan.options.rows_in or (plan.options.rows or 1)
+    if not is_pooled(schema):
+        lines = public_lines(schema)
+        return _MeasuredTable(schema.category_counts, lines, price_of(plan), rows_in)
+    domain = transition_domain(schema)
+    price = Price(parts_of(allowance_of(plan.budget))[1], domain.rows_per_unit)
+    # How many rows units have is not known before: half of what they may.
+    half = -(-domain.rows_per_unit // 2)
+    return _MeasuredTable(domain.sizes, domain.public, price, rows_in * half)
 
 
 PEGS_ONCE = PegsOnce()

@@ -14,12 +14,19 @@ import numpy as np
 
 from pegsynth.kernels.arrays import Float64
 from pegsynth.mechanisms.residuals import centred
-from pegsynth.methods.released.one_way import Margins
-from pegsynth.methods.released.ordered_products import measured_products, standard_scores, tilted
-from pegsynth.methods.released.pair_residuals import PAIR, PairEstimates, cell_noise, projected
-from pegsynth.methods.released.published import NoisyTable, Released
+from pegsynth.methods.released._estimates import (
+    Axes,
+    Margins,
+    fitted_to,
+    measured_products,
+    on_simplex,
+    says_something,
+    standard_scores,
+    tilted,
+)
+from pegsynth.methods.released._pairs import PAIR, PairEstimates, cell_noise, projected
+from pegsynth.methods.released._values import NoisyTable, Released
 from pegsynth.methods.released.row_pool import Features, cell_count
-from pegsynth.methods.released.smoothing import Axes, fitted_to, on_simplex, says_something
 
 Target = tuple[Features, Float64]
 

@@ -20,7 +20,9 @@ from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.noise import add_noise
 from pegsynth.mechanisms.residuals import centred
-from pegsynth.methods.released.dependences import MAP_PURPOSES
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._details import MAP_PURPOSES
+from pegsynth.methods.released._values import NoisyTable, Released
 from pegsynth.methods.released.draw import (
     draw_rows,
     fine_shares,
@@ -29,9 +31,7 @@ from pegsynth.methods.released.draw import (
     released_total,
 )
 from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.published import NoisyTable, Released
 from pegsynth.methods.released.row_pool import Pool
-from pegsynth.methods.released.steps import Steps
 from pegsynth.options import MOST_REPLICATES
 from pegsynth.privacy import Event, NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.random import RandomStream, Words

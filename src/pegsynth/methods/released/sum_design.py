@@ -23,8 +23,7 @@ from pegsynth.codec.number_grid import grid_feature, grid_of
 from pegsynth.inference.model_matrix import compared, transformed, truth
 from pegsynth.inference.value_columns import numeric_values
 from pegsynth.kernels.arrays import Codes, Float64, Int64
-from pegsynth.methods.released.row_scores import Scores
-from pegsynth.methods.released.terms import Design, Part
+from pegsynth.methods.released._terms import Design, Part, Scores
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.number_text import parsed_number

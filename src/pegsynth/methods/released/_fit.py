@@ -18,48 +18,76 @@ import numpy as np
 
 from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released.budget_split import (
+from pegsynth.methods.plan_model import margin_weights
+from pegsynth.methods.released._budget import (
+    TOTAL_SHARE,
+    PairPlan,
     Split,
+    Steps,
     block_deviation,
-    margin_weights,
+    plan_pairs,
     split_budget,
     steps_under,
 )
-from pegsynth.methods.released.counted import CountedRows, CountedTable, MergedTable
-from pegsynth.methods.released.declared_plan import DeclaredPlan, measured_tables
-from pegsynth.methods.released.dependences import Search, told_details
-from pegsynth.methods.released.details import Merging, details_on_levels
-from pegsynth.methods.released.domain import Domain
+from pegsynth.methods.released._choosing import FirstRound, Round, place_block, rounds_for
+from pegsynth.methods.released._declared import DeclaredPlan, measured_tables
+from pegsynth.methods.released._details import Merging, Search, details_on_levels, told_details
+from pegsynth.methods.released._estimates import Margins
+from pegsynth.methods.released._pairs import measure_pairs
+from pegsynth.methods.released._values import (
+    CountedRows,
+    CountedTable,
+    Domain,
+    MergedTable,
+    NoisyTable,
+    Released,
+    anchored,
+)
 from pegsynth.methods.released.draw import fine_shares, fitted_rows, released_total
-from pegsynth.methods.released.first_round import FirstRound, place_block
 from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.one_way import Margins, anchored
 from pegsynth.methods.released.pair_pool import PairModel, links_of
-from pegsynth.methods.released.pair_residuals import PairPlan, measure_pairs, plan_pairs
-from pegsynth.methods.released.published import NoisyTable, Released
-from pegsynth.methods.released.rounds import Round, rounds_for
 from pegsynth.methods.released.row_pool import MOST_POOL, Pool, rows_at_once, whole_numbers
-from pegsynth.methods.released.steps import TOTAL_SHARE, Steps
+from pegsynth.methods.released.sum_design import STEPS
+from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
-
-Progress = Callable[[str, int, int | None], None]
 
 _PUBLIC_DEVIATION = 0.5
 _MERGE_BELOW = 6.0
 """Categories with fewer rows than so many deviations of the noise on a block merge."""
 
 
+@dataclass(frozen=True)
+class Work:
+    """What a fit works with; the audit puts a filter and steps of its own in the usual ones' place.
+
+    Parameters
+    ----------
+    stream
+        Where noise and candidate rows come from.
+    steps
+        The steps; None: those of the plan.
+    sum_steps
+        Steps of scaled numbers in sums of declared analyses.
+    filter_of
+        Makes the privacy filter that everything is paid from.
+    """
+
+    stream: RandomStream
+    threads: int = 1
+    progress: Progress = quiet
+    steps: Steps | None = None
+    sum_steps: int = STEPS
+    filter_of: Callable[..., PrivacyFilter] = PrivacyFilter
+
+
 def release_blocks(
     rows_of: Codes | CountedTable,
     domain: Domain,
     budget_filter: PrivacyFilter,
-    stream: RandomStream,
+    work: Work,
     *,
     rows: int | None = None,
-    steps: Steps | None = None,
     declared: DeclaredPlan | None = None,
-    threads: int = 1,
-    progress: Progress = lambda *_: None,
 ) -> tuple[Released, JointFit]:
     """Measure a table; return what may be published, and a weighted pool made of it.
 
@@ -73,7 +101,7 @@ def release_blocks(
         Tables that are measured whatever is chosen, each with a share of its own, and what is
         left of the budget to sums of declared analyses.
     """
-    steps, declared = steps or Steps(), declared or DeclaredPlan()
+    steps, declared = work.steps or Steps(), declared or DeclaredPlan()
     # What is wanted is measured as tables beside blocks.
     beside = bool(declared.tables) or domain.first is not None
     steps = replace(steps, residuals=steps.residuals and not beside)
@@ -87,15 +115,8 @@ def release_blocks(
     total = int(noisy[0])
     steps, loud = steps_under(price, max(total, 1), domain, steps, rows or 1)
     weights = margin_weights(domain.sizes, domain.known)
-    split = split_budget(
-        price,
-        max(total, 1),
-        domain.sizes,
-        weights,
-        steps,
-        len(domain.sizes) - len(domain.details),
-        withheld=declared.withheld + math.fsum(each.share for each in declared.tables),
-    )
+    withheld = declared.withheld + math.fsum(each.share for each in declared.tables)
+    split = split_budget(price, max(total, 1), domain, steps, withheld=withheld)
 
     # One-way counts, and features that another one tells.
     one_ways = _one_ways(table, budget_filter, split.margins * weights, domain.known, total)
@@ -123,11 +144,11 @@ def release_blocks(
     scaled = anchored(one_ways, is_public, rows_estimated)
     margins = Margins.of(scaled, levels, shares, rows_estimated, details)
     size = min(fitted_rows(released, max(drawn, 1)), rows_at_once(len(plan.pairs), MOST_POOL))
-    pool = Pool(margins.sizes, size, stream, rules=domain.rules, threads=threads)
+    pool = Pool(margins.sizes, size, work.stream, rules=domain.rules, threads=work.threads)
     released = replace(released, levels=levels, details=details)
 
     # All pairs at once, or blocks and then what the pool predicts worst.
-    measuring = _Measuring(table.merged(levels), pool, margins, budget_filter, steps, progress)
+    measuring = _Measuring(table.merged(levels), pool, margins, budget_filter, steps, work.progress)
     if plan.pairs:
         released = measuring.all_pairs(released, plan, split, declared)
     else:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
@@ -24,12 +24,14 @@ import polars as pl
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Float64
 from pegsynth.mechanisms.residuals import centred
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._estimates import shrunken
+from pegsynth.methods.released._pairs import cell_noise, projected
+from pegsynth.methods.released._pooled import PooledFit
+from pegsynth.methods.released._release import ReleasedFit
+from pegsynth.methods.released._values import NoisyTable, Released
 from pegsynth.methods.released.draw import pool_rows, rebuild, released_total
-from pegsynth.methods.released.pair_residuals import cell_noise, projected
-from pegsynth.methods.released.published import NoisyTable, Released
 from pegsynth.methods.released.row_pool import Features, Pool, cell_count
-from pegsynth.methods.released.smoothing import shrunken
-from pegsynth.methods.released.steps import Steps
 from pegsynth.methods.released.supported import merged_categories, variance_by_parts
 from pegsynth.random import RandomStream
 from pegsynth.schema.rules import Rule
@@ -73,20 +75,18 @@ class AskedCounts:
 def asked_counts(
     released: Released,
     features: Features,
-    names: Sequence[str],
+    schema: Schema,
     stream: RandomStream,
     *,
     pure: bool,
-    steps: Steps | None = None,
-    rules: Sequence[Rule] = (),
     threads: int = 1,
 ) -> AskedCounts:
     """Return what published tables say of the cells of some features.
 
     Parameters
     ----------
-    features, names
-        The features of the table, and the names of all features.
+    features
+        The features of the table.
     pure
         Whether the noise is Laplace noise.
 
@@ -95,14 +95,14 @@ def asked_counts(
     ParameterError
         If no published table holds these features, or merges their categories.
     """
-    holding = _holding(released, features, names)
+    holding = _holding(released, features, schema.names)
     raw, variance = _averaged(released, holding, features)
     apart = _variance_of_parts(released, features)
     if math.isfinite(apart):
         together = 1 / (1 / variance + 1 / apart)
         raw = together * (raw / variance + _sum_of_parts(released, features) / apart)
         variance = together
-    expected = _expected(released, holding, features, stream, steps or Steps(), rules, threads)
+    expected = _expected(released, holding, features, stream, schema.rules, threads)
     deviation = math.sqrt(variance)
     shrunk = shrunken(raw, expected, deviation)
     one_table = len(holding) == 1 and math.isinf(apart)
@@ -198,7 +198,6 @@ def _expected(
     holding: Sequence[NoisyTable],
     features: Features,
     stream: RandomStream,
-    steps: Steps,
     rules: Sequence[Rule],
     threads: int,
 ) -> Float64:
@@ -208,7 +207,7 @@ def _expected(
             released.levels[features[0]]
         )
     extra = tuple(table for table in released.extra if not any(table is each for each in holding))
-    steps = steps.under_noise() if released.loud else steps
+    steps = Steps().under_noise() if released.loud else Steps()
     rows = min(pool_rows(released, max(round(released_total(released)), 1)), MODEL_ROWS)
     pool = Pool(released.sizes, rows, stream, rules=rules, threads=threads)
     residuals = tuple(t for t in released.residuals if not set(features) <= set(t.features))
@@ -226,7 +225,7 @@ def check_asked(of: Sequence[str]) -> None:
 
 
 def asked_frame(
-    content: Any,
+    content: object,
     schema: Schema,
     plan: Plan | None,
     of: Sequence[str],
@@ -243,13 +242,12 @@ def asked_frame(
     of
         Names of the features.
     """
-    released = getattr(content, "released", None)
-    if getattr(content, "transitions", None) is not None:
+    if isinstance(content, PooledFit):
         raise ParameterError(
             "the model pools transitions over positions, so it has no counts of the rows of the "
             'table; fit one with transitions = "folded" in [panel]'
         )
-    if released is None or plan is None:
+    if not isinstance(content, ReleasedFit) or plan is None:
         raise ParameterError("only models of pegs-once publish counts")
     if not 0 < level < 1:
         raise ParameterError("--level is above 0 and below 1, such as 0.95")
@@ -258,14 +256,13 @@ def asked_frame(
     check_asked(of)
     features = tuple(schema.index(name) for name in of)
     counts = asked_counts(
-        released,
+        content.released,
         features,
-        schema.names,
+        schema,
         # Rows that counts are shrunk towards come from published numbers, so drawing them needs
         # no secret, and a model gives the same table at every call.
         RandomStream(0),
         pure=plan.budget.delta is None,
-        rules=schema.rules,
         threads=threads,
     )
     reach = counts.reach(level)

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pegsynth.errors import ModelError
 from pegsynth.kernels.arrays import Int64
-from pegsynth.methods.released.dependences import told_details
-from pegsynth.methods.released.details import Detail, details_of, details_on_levels
-from pegsynth.methods.released.measuring_sums import published_designs
-from pegsynth.methods.released.published import MeasuredSums, NoisyTable, Released
-from pegsynth.methods.released.row_scores import SCORED
-from pegsynth.methods.released.terms import Design, design_of
+from pegsynth.methods.released._declared import published_designs
+from pegsynth.methods.released._details import details_of, details_on_levels, told_details
+from pegsynth.methods.released._pairs import PAIR, cell_noise
+from pegsynth.methods.released._terms import SCORED, design_of
+from pegsynth.methods.released._values import Detail, MeasuredSums, NoisyTable, Released
 from pegsynth.methods.stored_model import Arrays, StoredModel
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
 
-
-from collections.abc import Iterator
-
-from pegsynth.methods.released.pair_residuals import PAIR, cell_noise
 
 PREFIX = "released: "
 TRANSITIONS = "transitions: "
@@ -97,7 +92,9 @@ def _sums(held: Arrays, schema: Schema) -> tuple[MeasuredSums, ...]:
     _require(bound_sizes == [2 * len(design.parts) for design in designs])
     sums = np.split(held["sums"].astype(np.int64), np.cumsum(sizes)[:-1])
     bounds = np.split(held["sum_bounds"], np.cumsum(bound_sizes)[:-1])
-    scored = _scored_sizes(designs, schema, len(held["sum_scored_at"]))
+    columns = [d.columns(schema) if d.analysis.family in SCORED else 0 for d in designs]
+    scored = [count + (count - 1) ** 2 if count else 0 for count in columns]
+    _require(sum(scored) == len(held["sum_scored_at"]))
     _require(bool((np.abs(held["sum_scored_at"]) < MOST_SCORED).all()))
     scored_at = np.split(held["sum_scored_at"].astype(np.int64), np.cumsum(scored)[:-1])
     for declared, numbers in zip(designs, scored_at, strict=True):
@@ -106,19 +103,6 @@ def _sums(held: Arrays, schema: Schema) -> tuple[MeasuredSums, ...]:
     for design, each in zip(published_designs(schema, found), found, strict=True):
         _require(len(design.factors) == len(each.sums))
     return found
-
-
-def _scored_sizes(designs: list[Design], schema: Schema, numbers: int) -> list[int]:
-    """Return how many numbers say what each analysis is scored at.
-
-    Files of earlier versions have no lines that turn columns.
-    """
-    columns = [
-        design.columns(schema) if design.analysis.family in SCORED else 0 for design in designs
-    ]
-    turned = [count + (count - 1) ** 2 if count else 0 for count in columns]
-    _require(numbers in (sum(columns), sum(turned)))
-    return turned if numbers == sum(turned) else columns
 
 
 def stored_released(released: Released) -> StoredModel:

@@ -1,10 +1,13 @@
-"""Features that another one tells, such as the group of a code: found, checked, mapped (R33).
+"""Features that belong to another, which the schema says or a paid search finds (R33).
 
-In goes a confidential table through its privacy filter, and one-way shares that were paid for.
-A pair of features is chosen by how many rows the best map from one to the other explains; that
-number is measured, and where it is next to all rows, so is the table of both, of which the map is
-read off. Out come these noisy tables. What follows is post-processing (R11): the told feature
-becomes a `Detail` of the one that tells it, needs no block, and no row breaks the map.
+A detail is drawn given its parent, by one-way shares that were paid for and a map of what belongs
+to what. It needs no block, and no row has a detail that does not belong to its parent. The one-way
+shares of a detail are made to agree with those of its parent, which are known better.
+
+Where the schema says nothing, one feature may still tell another, as a code tells its group. Such
+a pair is chosen by how many rows the best map explains; that number is measured, and where it is
+next to all rows, so is the table of both, of which the map is read off. What follows is
+post-processing (R11): the told feature becomes a `Detail`, and no row breaks the map.
 """
 
 from __future__ import annotations
@@ -13,25 +16,183 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.codec.levels import alone
+from pegsynth.codec.levels import alone, merged, merged_along
+from pegsynth.errors import ParameterError
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
-from pegsynth.methods.released.counted import CountedTable
-from pegsynth.methods.released.details import Allowed, Detail
-from pegsynth.methods.released.published import NoisyTable
+from pegsynth.methods.drawn_features import clamped_codes
+from pegsynth.methods.gibbs.order import detail_features
+from pegsynth.methods.released._values import (
+    MOST_TABLE_CELLS,
+    Allowed,
+    CountedTable,
+    Detail,
+    Domain,
+    NoisyTable,
+)
 from pegsynth.methods.released.row_pool import Features
-from pegsynth.methods.released.steps import MOST_DEPENDENCES, MOST_LEVELS, MOST_TABLE_CELLS
+from pegsynth.schema.related_columns import ancestors, belongs_to, has_map
+
+if TYPE_CHECKING:
+    from pegsynth.options import MethodOptions
+    from pegsynth.schema import Schema
+
+
+def allowed_pairs(belongs: Int64, parents: int, listed: int) -> Allowed:
+    """Return what goes together.
+
+    Parameters
+    ----------
+    belongs
+        For every category of a detail the one of its parent; below 0: any.
+    parents, listed
+        Categories of the parent in all, and those of them that are not special: special ones,
+        such as missing, go with every detail.
+    """
+    allowed: Allowed = (belongs[None, :] == np.arange(parents)[:, None]) | (belongs < 0)[None, :]
+    allowed[listed:] = True
+    return allowed
+
+
+def within_parent(detail: Detail) -> Int64:
+    """Return a number for every category of a detail, the same for those that go alike."""
+    _, numbers = np.unique(detail.allowed, axis=1, return_inverse=True)
+    return np.asarray(numbers, dtype=np.int64).ravel()
+
+
+def details_on_levels(
+    public: Sequence[Detail], told: Sequence[Detail], levels: Sequence[Int64]
+) -> tuple[Detail, ...]:
+    """Return details on merged levels; the parents of public ones keep their categories."""
+    return (
+        *(each.on_levels(levels[each.feature]) for each in public),
+        *(each.on_levels(levels[each.feature], levels[each.parent]) for each in told),
+    )
+
+
+def check_details(method: str, schema: Schema) -> None:
+    """Refuse details that nothing public leads to their parent."""
+    details = [schema.features[i] for i in detail_features(schema)]
+    for feature in details:
+        if not has_map(feature):
+            raise ParameterError(
+                f"feature {feature.name!r}: {method} draws a detail given its parent by a public "
+                "hierarchy; state hierarchy and level = 0 in the schema, leave `parent` out, or "
+                "use --method pegs"
+            )
+    for detail in details_of(schema):
+        childless = [i for i, line in enumerate(detail.allowed) if not line.any()]
+        if childless:
+            names = schema.names
+            raise ParameterError(
+                f"feature {names[detail.feature]!r}: nothing belongs to category number "
+                f"{childless[0] + 1} of its parent {names[detail.parent]!r}; list a category that "
+                "does, or leave that one out"
+            )
+
+
+def details_of(schema: Schema) -> tuple[Detail, ...]:
+    """Return the details of a schema, parents first, on their categories."""
+    found = []
+    for place in detail_features(schema):
+        feature = schema.features[place]
+        parent = schema[feature.parent or ""]
+        belongs = belongs_to(feature, parent)
+        allowed = allowed_pairs(belongs, parent.category_count, parent.bin_count)
+        found.append(Detail(place, schema.index(parent.name), allowed))
+    return tuple(found)
+
+
+def hierarchies(schema: Schema) -> list[Sequence[Int64]]:
+    """Return what the categories of every feature belong to, level by level."""
+    return [ancestors(feature) for feature in schema.features]
+
+
+def domain_of(schema: Schema, options: MethodOptions) -> Domain:
+    """Return the domain of a table whose rows are counted as they are."""
+    apart = set(clamped_codes(schema, options))
+    apart |= {schema.index(name) for table in schema.tables_wanted for name in table.features}
+    panel = schema.panel
+    return Domain(
+        schema.category_counts,
+        tuple(feature.kind != "nominal" for feature in schema.features),
+        schema.names,
+        tuple(schema.rules),
+        details_of(schema),
+        tuple(hierarchies(schema)),
+        public_lines(schema),
+        frozenset(apart),
+        # The number of rows of a panel's unit settles what is absent (R24).
+        schema.index(panel.count) if panel is not None and panel.wide else None,
+    )
+
+
+def public_lines(schema: Schema) -> tuple[NDArray[np.float64] | None, ...]:
+    """Return the public shares of every feature, None where the schema states none."""
+    return tuple(
+        np.array(feature.shares) / math.fsum(feature.shares) if feature.shares else None
+        for feature in schema.features
+    )
+
+
+@dataclass(frozen=True)
+class Merging:
+    """By which public figures categories merge into levels."""
+
+    merge: bool
+    ordered: Sequence[bool]
+    whole: Sequence[bool]
+    above: Sequence[Sequence[Int64]]
+    details: Sequence[Detail]
+    told: Sequence[Detail] = ()
+
+    def levels(self, shares: Sequence[Float64], total: float, least: float) -> tuple[Int64, ...]:
+        """Merge what the noise of a block of the first round would drown.
+
+        Categories merge only where they tell the same levels, so what is told comes first.
+        """
+        enough = max(least, total / MOST_LEVELS)
+        lines: dict[int, Int64] = {}
+        first = [each.feature for each in reversed(self.told)]
+        for feature in (*first, *(i for i in range(len(shares)) if i not in first)):
+            telling = [
+                within_parent(each.on_levels(lines[each.feature]).turned())
+                for each in self.told
+                if each.parent == feature
+            ]
+            lines[feature] = self._line(feature, shares[feature] * total, enough, telling)
+        return tuple(lines[feature] for feature in range(len(shares)))
+
+    def _line(
+        self, feature: int, counts: Float64, enough: float, telling: Sequence[Int64]
+    ) -> Int64:
+        if not self.merge or len(counts) <= 2 or (self.whole and self.whole[feature]):
+            return alone(len(counts))
+        parents = [within_parent(each) for each in self.details if each.feature == feature]
+        if telling:
+            _, numbers = np.unique(np.stack(telling), axis=1, return_inverse=True)
+            parents = [np.asarray(numbers, dtype=np.int64).ravel()]
+        lines = self.above[feature] if self.above else ()
+        if parents or lines:
+            return merged_along(counts, enough, lines, *parents)
+        return merged(counts, enough, ordered=self.ordered[feature])
+
 
 Codes = NDArray[np.uint32]
 
 MAP_PURPOSES = frozenset({"rows that a map explains", "map"})
 """What the ledger calls the noise of this search; replicates keep its maps as they are."""
 
+MOST_DEPENDENCES = 0.12
+"""What the search for features that others tell costs at the most."""
+MOST_LEVELS = 2_000
+"""No feature that merges, or that such a search is about, has more levels."""
 _DEPENDENCE = 0.008
 """What the search for one dependence costs, half for the choice and half for its check."""
 MOST_MAP = 0.03

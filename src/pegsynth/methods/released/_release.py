@@ -8,25 +8,31 @@ the released tables alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pegsynth.codec.codec import decode_values
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
+from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.base import Plan, Sampler
 from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.gibbs.order import check_head_count
 from pegsynth.methods.pricing import rows_of_a_unit, unit_bound
+from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._declared import (
+    CodedValues,
+    ValueTable,
+    measure_analyses,
+    settle_declared,
+)
+from pegsynth.methods.released._details import check_details, domain_of
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._values import Released
 from pegsynth.methods.released.calibration import Added, Calibration
-from pegsynth.methods.released.declared_plan import settle_declared
-from pegsynth.methods.released.details import check_details
-from pegsynth.methods.released.domain import domain_of
 from pegsynth.methods.released.draw import (
     LOT,
     choose_rows,
@@ -34,20 +40,13 @@ from pegsynth.methods.released.draw import (
     level_codes,
     released_total,
 )
-from pegsynth.methods.released.fit import release_blocks
-from pegsynth.methods.released.measuring_sums import CodedValues, ValueTable, measure_analyses
-from pegsynth.methods.released.published import Released
 from pegsynth.methods.released.replicates import (
     MODEL_ROWS,
     Source,
-    own_noise_tables,
     own_noise_versions,
 )
 from pegsynth.methods.released.row_replicates import FITTED_ROWS, Replicates
-from pegsynth.methods.released.steps import Steps
-from pegsynth.methods.released.sum_design import STEPS
 from pegsynth.privacy import Allowance, Budget, Event, UnitBound, Unspent
-from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 
 if TYPE_CHECKING:
@@ -55,10 +54,12 @@ if TYPE_CHECKING:
 
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.methods.base import Codes, Rows
-    from pegsynth.methods.released.counted import CountedTable
+    from pegsynth.methods.registry import PegsOnceOptions
+    from pegsynth.methods.released._values import CountedTable
     from pegsynth.methods.released.joint_fit import JointFit
     from pegsynth.methods.released.row_pool import Pool
     from pegsynth.schema import Schema
+
 
 MOST_CATEGORIES = 1 << 24
 _PART_ROWS = 1 << 16
@@ -109,7 +110,9 @@ class ReleasedFit:
         return self.ready is not None
 
 
-def settle_released(method: str, schema: Schema, budget: Budget, options: Any) -> ReleasedPlan:
+def settle_released(
+    method: str, schema: Schema, budget: Budget, options: PegsOnceOptions
+) -> ReleasedPlan:
     """Settle a release of blocks: the whole budget is reserved for what fitting will do."""
     if budget.l is not None:
         raise BudgetError(
@@ -156,35 +159,27 @@ def fit_released(
     rows_of: Codes | CountedTable,
     schema: Schema,
     plan: ReleasedPlan,
-    stream: RandomStream,
+    work: Work,
     *,
     values: ValueTable | None = None,
-    sum_steps: int = STEPS,
-    threads: int = 1,
-    progress: Progress = quiet,
-    filter_of: Callable[..., PrivacyFilter] = PrivacyFilter,
-    steps: Steps | None = None,
 ) -> tuple[ReleasedFit, ReleasedPlan]:
     """Spend the budget on a table; return what may be published and what it cost.
 
-    The table is a code matrix, or an object that counts it. The audit passes a privacy filter
-    that records every step, and steps of its own.
-
     Parameters
     ----------
+    rows_of
+        A code matrix, or an object that counts the table.
     values
         Gives sums of values for declared analyses; without it a code matrix gives those of
         features without bins.
-    sum_steps
-        Steps of scaled numbers in these sums; audits take few.
     """
-    rows = plan.options.rows
+    rows, stream = plan.options.rows, work.stream
     declared = settle_declared(schema)
-    budget_filter = filter_of(
+    budget_filter = work.filter_of(
         allowance_of(plan.budget),
         stream,
         rows_per_unit=rows_of_a_unit(schema),
-        threads=threads,
+        threads=work.threads,
         names=schema.names,
         rest=plan.budget.paid is not None,
     )
@@ -192,12 +187,9 @@ def fit_released(
         rows_of,
         domain_of(schema, plan.options),
         budget_filter,
-        stream,
+        replace(work, steps=work.steps or steps_of(plan)),
         rows=min(rows, LOT) if rows else None,
-        steps=steps or steps_of(plan),
         declared=declared,
-        threads=threads,
-        progress=progress,
     )
     if declared.sums:
         source = values or CodedValues(rows_of, schema)
@@ -210,7 +202,7 @@ def fit_released(
             model_rows=partial(
                 _model_rows, released, ready, schema, source.shapes, stream.aside("model rows")
             ),
-            steps=sum_steps,
+            steps=work.sum_steps,
         )
     spent = (*unit_bound(schema), *budget_filter.events)
     return ReleasedFit(released, ready), replace(plan, spent=spent)
@@ -249,35 +241,31 @@ class ReleasedSampler(Sampler):
         self.calibration = None if given else Calibration.of(schema, fit.released)
 
     def tables(self, rows: int, datasets: int, stream: RandomStream) -> list[Rows]:
-        """Return K datasets, each with noise of its own unless it is to be shared (R28).
-
-        Where it is shared, the pool that fitting left serves the first.
-        """
-        dtype = self._schema.code_dtype
-        if datasets > 1 and not self._plan.options.shared_noise:
-            tables = own_noise_tables(
-                self.source(), rows, stream, count=datasets, threads=self._threads
-            )
-            return [(part.astype(dtype) for part in _in_parts(lots)) for lots in tables]
-        return [
-            (part.astype(dtype) for part in self._table(rows, stream, first=number == 0))
-            for number in range(datasets)
-        ]
+        """Return K datasets, each with noise of its own unless it is to be shared (R28)."""
+        return [table for _, table in self.versions(rows, datasets, stream)]
 
     def versions(
         self, rows: int, datasets: int, stream: RandomStream
     ) -> list[tuple[Released, Rows]]:
-        """Return what `tables` returns, each dataset with the counts that it was drawn from."""
-        dtype = self._schema.code_dtype
+        """Return K datasets, each with the counts that it was drawn from.
+
+        Where noise is shared, the pool that fitting left serves the first.
+        """
         if datasets > 1 and not self._plan.options.shared_noise:
             found = own_noise_versions(
                 self.source(), rows, stream, count=datasets, threads=self._threads
             )
-            return [
-                (released, (part.astype(dtype) for part in _in_parts(lots)))
-                for released, lots in found
-            ]
-        return [(self._fit.released, table) for table in self.tables(rows, datasets, stream)]
+            return [(released, self._in_parts(lots)) for released, lots in found]
+        return [
+            (self._fit.released, self._in_parts(self._table(rows, stream, first=number == 0)))
+            for number in range(datasets)
+        ]
+
+    def _in_parts(self, lots: Iterator[Codes]) -> Rows:
+        """Yield lots in parts, so that decoding holds little at a time."""
+        for lot in lots:
+            for start in range(0, max(len(lot), 1), _PART_ROWS):
+                yield lot[start : start + _PART_ROWS].astype(self._schema.code_dtype)
 
     def replicates(self, codes: Codes, rows: int, count: int, stream: RandomStream) -> Replicates:
         """Return what makes K replicate weights of rows (R28).
@@ -290,9 +278,11 @@ class ReleasedSampler(Sampler):
             How many there are.
         """
         source = self.source()
-        told: dict[str, Any] = {"count": count, "rows": rows, "threads": self._threads}
+        fitted = partial(
+            Replicates.fitted, stream=stream, count=count, rows=rows, threads=self._threads
+        )
         if not source.given:
-            return Replicates.fitted(source, codes, stream, **told)
+            return fitted(source, codes)
         # The tables are about all rows, so rows of all kinds tell what noise does to them.
         size = min(max(round(released_total(source.released)), 1), FITTED_ROWS)
         lots = draw_rows(
@@ -306,7 +296,7 @@ class ReleasedSampler(Sampler):
         drawn = np.concatenate(list(lots))
         matching = np.all([drawn[:, place] == code for place, code in source.given.items()], axis=0)
         part = max(float(matching.mean()), 0.5 / size)
-        found = Replicates.fitted(source, drawn, stream, **told)
+        found = fitted(source, drawn)
         return replace(found, total=found.total * part, moved=found.moved / math.sqrt(part))
 
     def source(self) -> Source:
@@ -334,13 +324,11 @@ class ReleasedSampler(Sampler):
         )
         return self.calibration.added(frame)
 
-    def _table(
-        self, rows: int, stream: RandomStream, *, first: bool
-    ) -> Iterator[NDArray[np.uint32]]:
+    def _table(self, rows: int, stream: RandomStream, *, first: bool) -> Iterator[Codes]:
         schema, plan, fit = self._schema, self._plan, self._fit
         given = clamped_codes(schema, plan.options)
         ready = fit.ready if first and plan.options.rows == rows and not given else None
-        lots = draw_rows(
+        return draw_rows(
             fit.released,
             rows,
             stream,
@@ -350,14 +338,6 @@ class ReleasedSampler(Sampler):
             threads=self._threads,
             ready=ready,
         )
-        return _in_parts(lots)
-
-
-def _in_parts(lots: Iterator[NDArray[np.uint32]]) -> Iterator[NDArray[np.uint32]]:
-    """Yield lots in parts, so that decoding holds little at a time."""
-    for lot in lots:
-        for start in range(0, max(len(lot), 1), _PART_ROWS):
-            yield lot[start : start + _PART_ROWS]
 
 
 def price_of(plan: ReleasedPlan) -> Price:

@@ -7,38 +7,27 @@ from both: a first row and a number of rows, and then each row given the one bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pegsynth.codec.pooled_positions import Pooling
 from pegsynth.errors import ModelError, ParameterError
-from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.base import Sampler
 from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.pricing import unit_bound
-from pegsynth.methods.released.details import Detail, details_of
-from pegsynth.methods.released.domain import Domain, public_lines
+from pegsynth.methods.released._details import details_of, public_lines
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._release import ReleasedPlan, allowance_of, steps_of
+from pegsynth.methods.released._stored import PREFIX, TRANSITIONS, describe_released, loaded_under
+from pegsynth.methods.released._values import Detail, Domain, Released
 from pegsynth.methods.released.draw import LOT, draw_rows
-from pegsynth.methods.released.fit import release_blocks
 from pegsynth.methods.released.next_rows import POOL_ROWS, NextRows
-from pegsynth.methods.released.published import Released
-from pegsynth.methods.released.released_blocks import (
-    ReleasedPlan,
-    allowance_of,
-    steps_of,
-)
 from pegsynth.methods.released.replicates import Source, own_noise_tables
-from pegsynth.methods.released.steps import Steps
-from pegsynth.methods.released.stored_released import (
-    PREFIX,
-    TRANSITIONS,
-    describe_released,
-    loaded_under,
-)
 from pegsynth.privacy import (
     Allowance,
     Event,
@@ -47,16 +36,16 @@ from pegsynth.privacy import (
     PooledRows,
     Selection,
 )
-from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream, Words
 from pegsynth.schema.keys import PRIVATE
 from pegsynth.schema.related_columns import ancestors
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import Codes, Rows
+    from pegsynth.methods.registry import PegsOnceOptions
     from pegsynth.methods.stored_model import StoredModel
-    from pegsynth.privacy import Budget
     from pegsynth.schema import Schema
+
 
 FIRST_SHARE = Fraction(1, 4)
 """What the table of first rows gets of the budget; the table of transitions gets the rest."""
@@ -85,7 +74,7 @@ def is_pooled(schema: Schema) -> bool:
     return schema.panel is not None and schema.panel.wide and schema.panel.pooled
 
 
-def check_pooled(schema: Schema, budget: Budget, options: Any) -> None:
+def check_pooled(schema: Schema, options: PegsOnceOptions) -> None:
     """Refuse what pooled transitions cannot hold, before any data is read."""
     folded = 'or state transitions = "folded" in [panel]'
     if options.replicates is not None:
@@ -107,7 +96,7 @@ def check_pooled(schema: Schema, budget: Budget, options: Any) -> None:
             )
 
 
-def first_domain(schema: Schema, options: Any) -> Domain:
+def first_domain(schema: Schema, options: PegsOnceOptions) -> Domain:
     """Return the table of first rows."""
     pooling = Pooling(schema)
     places = {place: number for number, place in enumerate(pooling.first)}
@@ -149,7 +138,7 @@ def transition_domain(schema: Schema) -> Domain:
     )
 
 
-def _moved(details: Sequence[Detail], places: Mapping[Any, int]) -> tuple[Detail, ...]:
+def _moved(details: Sequence[Detail], places: Mapping[int, int]) -> tuple[Detail, ...]:
     return tuple(
         Detail(places[each.feature], places[each.parent], each.allowed)
         for each in details
@@ -164,15 +153,7 @@ def parts_of(whole: Allowance) -> tuple[Allowance, Allowance]:
 
 
 def fit_pooled(
-    codes: Codes,
-    schema: Schema,
-    plan: ReleasedPlan,
-    stream: RandomStream,
-    *,
-    threads: int = 1,
-    progress: Progress = quiet,
-    filter_of: Callable[..., PrivacyFilter] = PrivacyFilter,
-    steps: Steps | None = None,
+    codes: Codes, schema: Schema, plan: ReleasedPlan, work: Work
 ) -> tuple[PooledFit, ReleasedPlan]:
     """Spend the budget on wide rows; return what may be published and what it cost."""
     pooling = Pooling(schema)
@@ -183,11 +164,11 @@ def fit_pooled(
     for domain, rows, part in zip(
         (first, transitions), tables, parts_of(allowance_of(plan.budget)), strict=True
     ):
-        budget_filter = filter_of(
+        budget_filter = work.filter_of(
             part,
-            stream,
+            work.stream,
             rows_per_unit=domain.rows_per_unit,
-            threads=threads,
+            threads=work.threads,
             names=domain.names,
             rest=plan.budget.paid is not None,
         )
@@ -195,11 +176,8 @@ def fit_pooled(
             rows,
             domain,
             budget_filter,
-            stream,
+            replace(work, steps=work.steps or steps_of(plan)),
             rows=min(plan.options.rows, LOT) if plan.options.rows else None,
-            steps=steps or steps_of(plan),
-            threads=threads,
-            progress=progress,
         )
         found.append(released)
         events = budget_filter.events
@@ -242,7 +220,7 @@ class PooledSampler(Sampler):
 
     def __init__(self, fit: PooledFit, schema: Schema, plan: ReleasedPlan, *, threads: int) -> None:
         super().__init__()
-        check_pooled(schema, plan.budget, plan.options)
+        check_pooled(schema, plan.options)
         self._fit, self._plan, self._threads = fit, plan, threads
         self._pooling = Pooling(schema)
         self._first = first_domain(schema, plan.options)
@@ -255,9 +233,8 @@ class PooledSampler(Sampler):
         """Return K datasets, each with noise of its own unless it is to be shared (R28)."""
         first, transitions = self._sources()
         if datasets > 1 and not self._plan.options.shared_noise:
-            told: dict[str, Any] = {"count": datasets, "threads": self._threads}
-            lots = own_noise_tables(first, rows, stream, **told)
-            pools = own_noise_tables(transitions, POOL_ROWS, stream, **told)
+            told = partial(own_noise_tables, stream=stream, count=datasets, threads=self._threads)
+            lots, pools = told(first, rows), told(transitions, POOL_ROWS)
             return [
                 self._units(own, pool, stream.child())
                 for own, pool in zip(list(lots), list(pools), strict=True)

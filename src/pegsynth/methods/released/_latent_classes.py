@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegsynth.kernels.arrays import Float64, Int64
-from pegsynth.methods.released.one_way import Margins
-from pegsynth.methods.released.pair_residuals import PairEstimates, free_cells
+from pegsynth.methods.released._estimates import Margins
+from pegsynth.methods.released._pairs import PairEstimates, free_cells
 from pegsynth.methods.released.row_pool import Features
 
 _LEAST = 1e-9
