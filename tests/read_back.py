@@ -17,8 +17,8 @@ from pegsynth.codec.levels import merged_rare
 from pegsynth.errors import SchemaError
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.dialect import Dialect
+from pegsynth.schema.feature import missing_code_of
 from pegsynth.schema.hierarchy import Hierarchy
-from pegsynth.schema.missing_codes import missing_code_of
 from pegsynth.schema.recoding import Recoding, exact
 from pegsynth.schema.temporal import chain
 from pegsynth.schema.toml import loads

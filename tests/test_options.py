@@ -16,7 +16,7 @@ from pegsynth.errors import BudgetError, ParameterError, PegsynthError
 from pegsynth.methods import get, names, taking
 from pegsynth.methods.registry import method_options
 from pegsynth.options import AUTO, GROUPS, PAPER_METHOD, KeyOptions, Publication
-from pegsynth.options._kinds import declared, in_python, keywords, option, own_options
+from pegsynth.options._kinds import declared, in_python, keywords, option
 from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Shares
 from small_release import small_schema, small_table
@@ -26,9 +26,9 @@ SCHEMA, TABLE = small_schema(), small_table(60)
 
 
 def test_every_field_of_every_group_is_declared_and_no_name_twice():
-    listed = [name for group in GROUPS for name in own_options(group)]
+    listed = [name for group in GROUPS for name in group.__annotations__]
     assert len(set(listed)) == len(listed)
-    assert all(set(group.__annotations__) == set(own_options(group)) for group in GROUPS)
+    assert all(set(group.__annotations__) <= set(declared(group)) for group in GROUPS)
     assert set(Request.__dataclass_fields__) - {"own", "streams"} == set(listed)
     assert set(method_options()) <= set(listed)
 
@@ -90,10 +90,10 @@ def test_python_releases_with_every_option_of_the_command():
     taken = inspect.signature(pegsynth.release).parameters
     # The folder is -o, and what two tables are is one argument; `progress` is no flag.
     assert set(typed) - {"output", "second", "help"} == set(taken) - {"folder", "progress"}
-    for name, (each, default) in own_options(Publication).items():
+    for name, each in declared(Publication).items():
         assert typed[name].opts == [each.flag_of(name)]
-        assert taken[name].default == default
-        assert (typed[name].default or ()) == (default or ())
+        assert taken[name].default == each.default
+        assert (typed[name].default or ()) == (each.default or ())
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from pegsynth.options import (
     SourceOptions,
     SweepOptions,
 )
-from pegsynth.options._kinds import Option, in_python, own_options
+from pegsynth.options._kinds import Option, declared, in_python
 
 SECTIONS = {
     "Which method, and how many rows": (MethodChoice, RowOptions),
@@ -71,12 +71,14 @@ def page() -> str:
         parts.append(f"\n## {title}\n")
         parts.append("| flag | argument | default | methods | meaning |\n|---|---|---|---|---|")
         for group in groups:
-            for name, (option, default) in own_options(group).items():
-                parts.append(_line(name, option, default))
+            for name, option in declared(group).items():
+                if name in group.__annotations__:
+                    parts.append(_line(name, option))
     return "\n".join([*parts, ""])
 
 
-def _line(name: str, option: Option, default: object) -> str:
+def _line(name: str, option: Option) -> str:
+    default = option.default
     left_out = option.unless or ("" if default in (None, (), False) else str(default))
     taken = taking(name)
     every = "all" if not taken or set(taken) == set(names()) else _listed(taken)

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from pegsynth.schema.keys import FORMS, Key, keys_of
-from pegsynth.schema.reference import PLACES, json_schema
+from pegsynth.schema.keys import Key, keys_of
+from pegsynth.schema.toml import PLACES, File
 
 OPENING = """# The schema file
 
@@ -57,6 +60,54 @@ Editors that know TOML (taplo, Even Better TOML) complete and check the file wit
 [schema.schema.json](schema.schema.json): put `#:schema docs/schema.schema.json` in its first line.
 This page and that file are written by `python tools/schema_reference.py docs`.
 """
+
+
+@dataclass(frozen=True)
+class Form:
+    """What the value of a key is, in words and as a JSON Schema."""
+
+    words: str
+    json: Mapping[str, Any]
+
+
+def _list_of(*kinds: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": kinds[0] if len(kinds) == 1 else list(kinds)}}
+
+
+def _or_text(other: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [other, {"type": "string"}]}
+
+
+_TABLE: dict[str, Any] = {"type": "object"}
+_TEXTS = _TABLE | {"additionalProperties": {"type": "string"}}
+
+FORMS: Mapping[str, Form] = {
+    "flag": Form("true or false", {"type": "boolean"}),
+    "whole": Form("whole number", {"type": "integer"}),
+    "number": Form("number", {"type": "number"}),
+    "text": Form("text", {"type": "string"}),
+    "texts": Form("list of texts", _list_of("string")),
+    "values": Form("list of texts or numbers", _list_of("string", "number", "boolean")),
+    "numbers": Form("list of numbers", _list_of("number")),
+    "table": Form("table", _TABLE),
+    "groups": Form("table", _TABLE),
+    "tables": Form("tables in double brackets", {"type": "array", "items": _TABLE}),
+    "edges": Form(
+        'list of numbers or dates, "private", or a calendar step',
+        _or_text(_list_of("number", "string")),
+    ),
+    "bins": Form(
+        "table, or a whole number with private edges", {"anyOf": [_TABLE, {"type": "integer"}]}
+    ),
+    "listed": Form(
+        'list of texts or numbers, the name of a file, or "private"',
+        _or_text(_list_of("string", "number", "boolean")),
+    ),
+    "labels": Form("table, or the name of a file", _or_text(_TEXTS)),
+    "hierarchy": Form("name of a file, `prefix:N`, or table", _or_text(_TEXTS)),
+    "bound": Form("number, or a date", {"type": ["number", "string"]}),
+    "gaps": Form('list of numbers, or "private"', _or_text(_list_of("number"))),
+}
 
 
 def pages() -> dict[str, str]:
@@ -107,6 +158,38 @@ def _line(key: Key) -> str:
 
 def _shown(text: str) -> str:
     return text.replace("\t", "\\t")
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the whole file."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "schema.toml of pegsynth",
+        **_object(File),
+    }
+
+
+def _object(kind: type) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {key.name: _property(key) for key in keys_of(kind)},
+    }
+    required = [key.name for key in keys_of(kind) if key.needed]
+    return found | ({"required": required} if required else {})
+
+
+def _property(key: Key) -> dict[str, Any]:
+    found = dict(FORMS[key.form].json)
+    if key.inside is not None:
+        inner = _object(key.inside)
+        several: dict[str, Any] = {"type": "array", "items": inner}
+        counted: dict[str, Any] = {"anyOf": [inner, {"type": "integer"}]}
+        found = {"tables": several, "bins": counted}.get(key.form, inner)
+    if key.choices:
+        found["enum"] = list(key.choices)
+    known = "" if key.guarantee == "none" else f" Guarantee: {key.guarantee}."
+    return {**found, "description": key.meaning + known}
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from checks.bench.distances import tvd1, tvd2, tvd3
 from checks.bench.family import CONFIRMING, EPSILONS, TUNING, Kept, Scores, one_release
 from checks.bench.peers.scores import logit_error
 from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, load
-from pegsynth.methods.released import _budget, _estimates, _pairs, draw, joint_fit, pair_pool
+from pegsynth.methods.released import _budget, _draw, _estimates, _joint_fit, _pair_pool, _pairs
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._choosing import Round
 
@@ -66,8 +66,8 @@ def _unsmoothed(one_way_shares: Callable[..., object]) -> Callable[..., object]:
 
 
 def _without_classes(
-    cls: type[pair_pool.PairModel], residuals: object, pool: object, *_: object
-) -> pair_pool.PairModel:
+    cls: type[_pair_pool.PairModel], residuals: object, pool: object, *_: object
+) -> _pair_pool.PairModel:
     estimates = _pairs.PairEstimates.of(residuals, pool.sizes)  # type: ignore[arg-type, attr-defined]
     return cls(tuple(residuals), estimates, None, crowded=False)  # type: ignore[call-overload]
 
@@ -78,7 +78,7 @@ VARIANTS: dict[str, Without] = {
     "maps (R33)": Without({"dependences": False}),
     "triples": Without({"triples": False}),
     "exchange of rows": Without({"exchange": 0}),
-    "rows meet unmeasured pairs too": Without(replaced=[(joint_fit, "_MOST_AIMS", 0)]),
+    "rows meet unmeasured pairs too": Without(replaced=[(_joint_fit, "_MOST_AIMS", 0)]),
     "blocks pulled to independence": Without({"care": _budget.Care(pulled=0.0)}),
     "all pairs at once (R27)": Without({"residuals": False}),
     "all pairs where merging makes them quiet": Without(
@@ -90,23 +90,22 @@ VARIANTS: dict[str, Without] = {
     "a second round after all pairs": Without(replaced=[(_budget, "_LEAST_PAIRS", 0.97)]),
     "blocks beside all pairs": Without({"blocks_beside_pairs": 0.0}),
     "latent classes": Without(
-        replaced=[(pair_pool.PairModel, "of", classmethod(_without_classes))]
+        replaced=[(_pair_pool.PairModel, "of", classmethod(_without_classes))]
     ),
     "sums of ordered products": Without(
-        replaced=[(joint_fit.JointFit, "_add_products", lambda *_: None)]
+        replaced=[(_joint_fit.JointFit, "_add_products", lambda *_: None)]
     ),
     "ordered products of drawn rows": Without(
-        replaced=[(joint_fit.JointFit, "_tilted", lambda _self, _features, table, _products: table)]
+        replaced=[(_joint_fit.JointFit, "_tilted", lambda _self, _axes, table, _: table)]
     ),
     "smoothed one-way counts": Without(
-        replaced=[(draw, "one_way_shares", _unsmoothed(_estimates.one_way_shares))]
+        replaced=[(_draw, "one_way_shares", _unsmoothed(_estimates.one_way_shares))]
     ),
     "margins of measured tables": Without(replaced=[(_estimates.Margins, "fold", lambda *_: None)]),
     "a third head": Without({"heads": 2}),
     "a second head": Without({"heads": 1}),
     "care under loud noise": Without(replaced=[(Steps, "under_noise", lambda self, **_: self)]),
     "no choices where noise drowns them": Without({"drowned_above": float("inf")}),
-    "larger blocks in quiet tables": Without(replaced=[(Steps, "in_quiet", lambda self: self)]),
 }
 
 

@@ -24,7 +24,7 @@ from checks.bench.released_numbers import NUMBERS, RESPONSE_ABOVE, private_schem
 from pegsynth import fit
 from pegsynth.datasets import discharge
 from pegsynth.inference import combine
-from pegsynth.options.weight_names import WEIGHT, named_weights
+from pegsynth.options import WEIGHT, named_weights
 from pegsynth.schema import Schema
 from pegsynth.schema.declared import Analysis
 

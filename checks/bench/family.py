@@ -43,10 +43,10 @@ from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, lo
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.plan_model import margin_weights
 from pegsynth.methods.released._budget import Care, Steps
+from pegsynth.methods.released._draw import draw_rows
 from pegsynth.methods.released._estimates import on_simplex
 from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._values import Domain
-from pegsynth.methods.released.draw import draw_rows
 from pegsynth.privacy import Budget
 from pegsynth.privacy.conversion import rho_at
 from pegsynth.random import RandomStream

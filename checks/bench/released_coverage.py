@@ -18,17 +18,17 @@ from checks.bench.coverage_statistics import Array, Codes, Slope, Statistic
 from checks.bench.coverage_tally import Interval, Release
 from pegsynth.inference import Combined, Floor, combine
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
+from pegsynth.methods.released._draw import draw_rows, released_total
 from pegsynth.methods.released._fit import Work, release_blocks
-from pegsynth.methods.released._values import Domain, Released
-from pegsynth.methods.released.draw import draw_rows, released_total
-from pegsynth.methods.released.replicates import Source, own_noise_tables
-from pegsynth.methods.released.row_replicates import Replicates, Signs
-from pegsynth.methods.released.supported import (
+from pegsynth.methods.released._replicates import Source, own_noise_tables
+from pegsynth.methods.released._row_replicates import Replicates, Signs
+from pegsynth.methods.released._supported import (
     cell_deviation,
     merged_categories,
     missing_pairs,
     supported,
 )
+from pegsynth.methods.released._values import Domain, Released
 from pegsynth.privacy import Budget
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema

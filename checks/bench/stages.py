@@ -56,13 +56,16 @@ _PLACES: tuple[tuple[str, str], ...] = (
     ("released/rounds", "choose"),
     ("released/_choosing", "choose"),
     ("released/joint_fit", "fit"),
+    ("released/_joint_fit", "fit"),
     ("released/pair_", "fit"),
+    ("released/_pair_pool", "fit"),
     ("released/_pairs", "fit"),
     ("released/hidden_classes", "fit"),
     ("released/_latent_classes", "fit"),
     ("released/fit", "fit"),
     ("released/_fit", "fit"),
     ("released/draw", "draw"),
+    ("released/_draw", "draw"),
     ("replicates", "draw"),
 )
 """Parts of file and function, and their stage; the innermost frame with a stage decides."""

@@ -20,7 +20,7 @@ from checks.bench.coverage_tally import Release
 from checks.bench.released_coverage import METHOD, NORMAL, How, held, release, usual_width
 from checks.bench.value_coverage import NUMBERS, means_of, released_table
 from pegsynth.inference import combine
-from pegsynth.methods.released.row_replicates import Replicates, Signs
+from pegsynth.methods.released._row_replicates import Replicates, Signs
 from pegsynth.pipeline import drawn_tables
 from pegsynth.random import RandomStream
 

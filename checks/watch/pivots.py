@@ -17,10 +17,10 @@ from checks.watch.laws import Check
 from pegsynth.inference import combine
 from pegsynth.inference.combining_rules import PART
 from pegsynth.mechanisms.noise import add_noise
+from pegsynth.methods.released._draw import draw_rows
+from pegsynth.methods.released._replicates import Source
+from pegsynth.methods.released._row_replicates import Replicates, Signs
 from pegsynth.methods.released._values import NoisyTable, Released
-from pegsynth.methods.released.draw import draw_rows
-from pegsynth.methods.released.replicates import Source
-from pegsynth.methods.released.row_replicates import Replicates, Signs
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
 

@@ -11,8 +11,8 @@ import pytest
 from pegsynth.auditing.paths import audit_paths
 from pegsynth.auditing.released import analysis_cases
 from pegsynth.methods.released._declared import CodedValues
+from pegsynth.methods.released._sum_design import SumDesign, sum_design, sums_of
 from pegsynth.methods.released._terms import UNITS, Scores, bound, design_of, fitted_scores
-from pegsynth.methods.released.sum_design import SumDesign, sum_design, sums_of
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.declared import Analysis
 

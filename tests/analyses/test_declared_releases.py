@@ -17,11 +17,11 @@ from pegsynth.codec.codec import encode
 from pegsynth.errors import ModelError
 from pegsynth.inference.procedures import quantiles
 from pegsynth.methods.counting import StreamedTable
+from pegsynth.methods.released._calibration import Calibration, _State, calibrated
 from pegsynth.methods.released._declared import published_designs
 from pegsynth.methods.released._stored import loaded_released, stored_released
+from pegsynth.methods.released._sum_design import in_frames, sum_design, sums_of
 from pegsynth.methods.released._terms import design_of
-from pegsynth.methods.released.calibration import Calibration, _State, calibrated
-from pegsynth.methods.released.sum_design import in_frames, sum_design, sums_of
 from pegsynth.privacy import Ledger, NoisySums
 from pegsynth.progress import quiet
 from pegsynth.random import RandomStream

@@ -338,8 +338,8 @@ def test_noise_and_choices_are_called_by_the_seam_alone():
     """Replicates put noise of their own on zeros, which look at no count."""
     allowed = {
         "mechanisms/answers.py": {"add_noise", "choose"},
-        "methods/released/replicates.py": {"add_noise"},
-        "methods/released/shape_replicates.py": {"add_noise"},
+        "methods/released/_replicates.py": {"add_noise"},
+        "methods/released/_shape_replicates.py": {"add_noise"},
     }
     found = {}
     for path in SOURCE.rglob("*.py"):

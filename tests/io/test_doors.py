@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 
 from pegsynth import synthesize
-from pegsynth.codec.code_table import CodeTable, least_words
+from pegsynth.codec.code_table import CodeTable, HeldRows, least_words
 from pegsynth.codec.codec import encode, one_matrix
-from pegsynth.codec.held_rows import HeldRows
 from pegsynth.errors import DataError
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema

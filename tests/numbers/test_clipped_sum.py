@@ -20,7 +20,7 @@ from pegsynth.codec.measured_numbers import constant_numbers, measure, settle
 from pegsynth.codec.number_grid import grid_of
 from pegsynth.codec.tails import visible_masses
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released.shape_replicates import replicated_shapes, reweighed
+from pegsynth.methods.released._shape_replicates import replicated_shapes, reweighed
 from pegsynth.privacy import Allowance
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from scipy import stats
 
-import pegsynth.methods.released.shape_replicates as module
+import pegsynth.methods.released._shape_replicates as module
 from pegsynth import fit, load
 from pegsynth.auditing.measured_codecs import exact_counts
 from pegsynth.codec.bin_shape import Shape
@@ -19,7 +19,7 @@ from pegsynth.codec.measured_numbers import measure, settle
 from pegsynth.errors import ModelError
 from pegsynth.inference.combining_rules import PART
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released.shape_replicates import replicated_shapes, reweighed
+from pegsynth.methods.released._shape_replicates import replicated_shapes, reweighed
 from pegsynth.pipeline import drawn_tables
 from pegsynth.privacy import Allowance
 from pegsynth.random import RandomStream

@@ -16,8 +16,8 @@ from test_folding import people
 from pegsynth.codec.codec import encode
 from pegsynth.codec.folding import folded_reader
 from pegsynth.codec.pooled_positions import Pooling, measured_tables
+from pegsynth.methods.released._next_rows import NextRows
 from pegsynth.methods.released._values import Detail
-from pegsynth.methods.released.next_rows import NextRows
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
 from pegsynth.schema.panel import POOLED

@@ -14,6 +14,7 @@ from pegsynth.codec.unfolding import Unfolding
 from pegsynth.datasets import households, households_schema
 from pegsynth.errors import DataError, ParameterError, SchemaError
 from pegsynth.schema import Schema
+from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.toml import dumps, loads
 from pegsynth.schema.wide_schema import long_schema, wide_schema
 from pegsynth.tables.table_input import TablePair, open_table
@@ -141,10 +142,12 @@ def test_a_twin_that_gives_orphans_to_another_household_is_found(tables):
     assert rows((without, apart)) <= rows(tables)
 
 
-def test_the_command_takes_two_files(tables, tmp_path):
+@pytest.mark.parametrize("separator", ["", ";"])
+def test_the_command_takes_two_files(tables, tmp_path, separator):
     for name, table in zip(("households", "persons"), tables, strict=True):
-        table.write_csv(tmp_path / f"{name}.csv")
-    households_schema().save(tmp_path / "schema.toml")
+        table.write_csv(tmp_path / f"{name}.csv", separator=separator or ",")
+    schema = replace(households_schema(), dialect=Dialect(separator=separator))
+    schema.save(tmp_path / "schema.toml")
     files = (tmp_path / "households.csv", tmp_path / "persons.csv")
     flags = ("--schema", tmp_path / "schema.toml", "--method", "pegs-once", "--epsilon", 4)
     done("release", *files, *flags, "--delta", 1e-9, "--rows", 60, "-o", tmp_path / "out")
@@ -153,7 +156,7 @@ def test_the_command_takes_two_files(tables, tmp_path):
     assert names == ["synthetic-1-households.csv", "synthetic-1-persons.csv"]
     units, rows = pegsynth.Release.load(tmp_path / "out").frames[0]
     assert set(rows["household"]) == set(units["household"])
-    assert Schema.load(public / "schema.toml") == households_schema()
+    assert Schema.load(public / "schema.toml") == schema
     metrics = (tmp_path / "out" / "internal" / "metrics.json").read_text()
     assert "transition_distance" in metrics
     one = pegs("release", files[0], *flags, "--rows", 60, "-o", tmp_path / "other")

@@ -12,12 +12,12 @@ import numpy as np
 
 from pegsynth.inference import combine
 from pegsynth.mechanisms.noise import add_noise
-from pegsynth.methods.released import replicates as perturbing
-from pegsynth.methods.released import row_replicates as weighing
+from pegsynth.methods.released import _replicates as perturbing
+from pegsynth.methods.released import _row_replicates as weighing
+from pegsynth.methods.released._draw import draw_rows, fine_shares
+from pegsynth.methods.released._replicates import Source
+from pegsynth.methods.released._row_replicates import Replicates
 from pegsynth.methods.released._values import NoisyTable, Released
-from pegsynth.methods.released.draw import draw_rows, fine_shares
-from pegsynth.methods.released.replicates import Source
-from pegsynth.methods.released.row_replicates import Replicates
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
 

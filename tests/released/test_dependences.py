@@ -21,11 +21,11 @@ from pegsynth.methods.released._details import (
     tell,
     told_details,
 )
+from pegsynth.methods.released._draw import draw_rows, take_rows
 from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._replicates import Laws
 from pegsynth.methods.released._stored import loaded_released, stored_released
 from pegsynth.methods.released._values import Domain, NoisyTable
-from pegsynth.methods.released.draw import draw_rows, take_rows
-from pegsynth.methods.released.replicates import Laws
 from pegsynth.methods.stored_model import StoredModel
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream

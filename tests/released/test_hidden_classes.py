@@ -9,15 +9,19 @@ import pytest
 from scipy.optimize import minimize
 
 from pegsynth.mechanisms.residuals import residual_of
-from pegsynth.methods.released import _latent_classes
+from pegsynth.methods.released import _pairs
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._estimates import Margins, ratio_weights, shrunken, with_floor
-from pegsynth.methods.released._latent_classes import classes_to_try, fitted_classes
-from pegsynth.methods.released._pairs import PairEstimates, free_cells
+from pegsynth.methods.released._joint_fit import JointFit
+from pegsynth.methods.released._pair_pool import PairModel, follow
+from pegsynth.methods.released._pairs import (
+    PairEstimates,
+    classes_to_try,
+    fitted_classes,
+    free_cells,
+)
+from pegsynth.methods.released._row_pool import Pool, pairs_at_once, rows_at_once
 from pegsynth.methods.released._values import NoisyTable
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.pair_pool import PairModel, follow
-from pegsynth.methods.released.row_pool import Pool, pairs_at_once, rows_at_once
 from pegsynth.random import RandomStream
 
 SIZES = (2, 3, 2, 4)
@@ -77,16 +81,16 @@ def shares_of(joint, pair):
 
 def test_slopes_are_those_of_the_misfit():
     estimates, margins = measured(joint_of(1), 20.0)
-    wanted = _latent_classes._Wanted.of(estimates, margins)
+    wanted = _pairs._Wanted.of(estimates, margins)
     levels = sum(SIZES)
     point = np.random.default_rng(2).normal(size=(3, levels + 1))
 
     def half_misfit(at):
-        shares, laws = _latent_classes.law_at(at, SIZES)
+        shares, laws = _pairs.law_at(at, SIZES)
         ones = wanted.ones_precision @ (shares @ laws - wanted.ones) ** 2
         return (wanted.slope(shares, laws)[1] + ones) / 2
 
-    slope, _ = wanted.slope(*_latent_classes.law_at(point, SIZES))
+    slope, _ = wanted.slope(*_pairs.law_at(point, SIZES))
     for place in ((0, 0), (1, 4), (2, 7), (1, levels)):
         step = np.zeros_like(point)
         step[place] = 1e-6
@@ -112,11 +116,11 @@ def test_tables_without_noise_come_back(seed):
 
 def test_the_fit_is_as_close_as_that_of_a_slow_solver():
     estimates, margins = measured(joint_of(6, classes=4), 5.0)
-    wanted = _latent_classes._Wanted.of(estimates, margins)
+    wanted = _pairs._Wanted.of(estimates, margins)
     levels = sum(SIZES)
 
     def misfit(flat):
-        shares, laws = _latent_classes.law_at(flat.reshape(2, levels + 1), SIZES)
+        shares, laws = _pairs.law_at(flat.reshape(2, levels + 1), SIZES)
         slope, missed = wanted.slope(shares, laws)
         ones = wanted.ones_precision @ (shares @ laws - wanted.ones) ** 2
         return (missed + ones) / 2, slope.ravel()
@@ -228,7 +232,7 @@ def test_a_crowded_pool_is_drawn_by_classes(monkeypatch):
         assert not model.crowded
         assert sum(map(free_cells, combinations(SIZES, 2))) < 0.5 * rows_at_once(6, 1 << 20)
         assert np.array_equal(roomy.pool.columns.shape, (len(SIZES), rows))
-    monkeypatch.setattr("pegsynth.methods.released.pair_pool._MOST_CROWDED", 0.0)
+    monkeypatch.setattr("pegsynth.methods.released._pair_pool._MOST_CROWDED", 0.0)
     model, crowded, joint = crowded_pool()
     assert model.crowded
     for pair in combinations(range(len(SIZES)), 2):
@@ -278,10 +282,10 @@ def test_many_pairs_leave_room_for_fewer_rows():
 def test_a_search_is_hopeless_where_no_number_of_classes_comes_below_the_bound(missed, bound):
     """The closed form against all numbers of classes, within what whole numbers leave open."""
     estimates, margins = measured(joint_of(1), 20.0)
-    wanted = replace(_latent_classes._Wanted.of(estimates, margins), free=100)
-    start = _latent_classes._Descent.beside_independence(wanted, 12, uniforms_of(14), 300)
+    wanted = replace(_pairs._Wanted.of(estimates, margins), free=100)
+    start = _pairs._Descent.beside_independence(wanted, 12, uniforms_of(14), 300)
     start.missed = missed * wanted.free
-    added = 2 * _latent_classes.free_figures(2, SIZES) / wanted.free
+    added = 2 * _pairs.free_figures(2, SIZES) / wanted.free
     least = min(missed * (12 / more) ** 1.5 + added * (more - 1) for more in range(12, 100_000))
     assert abs(least - bound) > 0.01  # no tie
     assert start.is_hopeless(bound) == (least > bound)
@@ -289,8 +293,8 @@ def test_a_search_is_hopeless_where_no_number_of_classes_comes_below_the_bound(m
 
 def test_few_classes_are_never_called_hopeless():
     estimates, margins = measured(joint_of(1), 20.0)
-    wanted = _latent_classes._Wanted.of(estimates, margins)
-    start = _latent_classes._Descent.beside_independence(wanted, 11, uniforms_of(15), 300)
+    wanted = _pairs._Wanted.of(estimates, margins)
+    start = _pairs._Descent.beside_independence(wanted, 11, uniforms_of(15), 300)
     start.missed = 1e12
     assert not start.is_hopeless(1.0)
 

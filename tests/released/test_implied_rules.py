@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegsynth.errors import ParameterError, SchemaError
-from pegsynth.methods.released import next_rows as implied_rules
-from pegsynth.methods.released.next_rows import with_implied
+from pegsynth.methods.released import _next_rows as implied_rules
+from pegsynth.methods.released._next_rows import with_implied
 from pegsynth.schema import Rule
 
 

@@ -16,9 +16,9 @@ from pegsynth.methods.released._cells import (
     soft_potentials,
 )
 from pegsynth.methods.released._estimates import AddedProducts, Margins
+from pegsynth.methods.released._joint_fit import JointFit
+from pegsynth.methods.released._row_pool import Pool
 from pegsynth.methods.released._values import NoisyTable
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.row_pool import Pool
 from pegsynth.random import RandomStream
 
 SIZES = (2, 3, 2)

@@ -11,10 +11,10 @@ import pytest
 from once_tables import COUNTS, released_of, shares_of, table_of_codes
 
 from pegsynth.errors import DataError, SchemaError
-from pegsynth.methods.released import draw as drawing
+from pegsynth.methods.released import _draw as drawing
 from pegsynth.methods.released._budget import Steps
-from pegsynth.methods.released.draw import draw_rows, pool_rows, rebuild
-from pegsynth.methods.released.row_pool import Pool
+from pegsynth.methods.released._draw import draw_rows, pool_rows, rebuild
+from pegsynth.methods.released._row_pool import Pool
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
 from significance import fit_p_value

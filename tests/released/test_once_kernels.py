@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pegsynth.auditing.divergence import all_rows, all_tables
 from pegsynth.kernels import pool_loops as kernels
-from pegsynth.methods.released.row_pool import cell_keys
+from pegsynth.methods.released._row_pool import cell_keys
 from pegsynth.random import RandomStream
 from significance import fits
 

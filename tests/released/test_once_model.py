@@ -16,7 +16,7 @@ from pegsynth.auditing.paths import Replay, WatchedFilter
 from pegsynth.errors import ModelError, ParameterError
 from pegsynth.methods import get
 from pegsynth.methods.ledgers import seeded_ledger
-from pegsynth.methods.released import Work, _release, pegs_once
+from pegsynth.methods.released import Work, _pegs_once, _release
 from pegsynth.methods.released._stored import loaded_released, stored_released
 from pegsynth.methods.session import Session
 from pegsynth.methods.stored_model import StoredModel
@@ -84,7 +84,7 @@ def watched(monkeypatch):
             filters.append(WatchedFilter(*arguments, answer=answer, **options))
             return filters[-1]
 
-        monkeypatch.setattr(pegs_once, "Work", partial(Work, filter_of=filter_of))
+        monkeypatch.setattr(_pegs_once, "Work", partial(Work, filter_of=filter_of))
 
     return use, filters
 
@@ -307,7 +307,7 @@ def test_a_model_without_its_blocks_is_refused(tmp_path, monkeypatch):
     model = once_model()
     with monkeypatch.context() as patched:
         empty = StoredModel()
-        patched.setattr("pegsynth.methods.released.pegs_once.stored_released", lambda _: empty)
+        patched.setattr("pegsynth.methods.released._pegs_once.stored_released", lambda _: empty)
         save_model(model, tmp_path / "m.pegs")
     with pytest.raises(ModelError, match="does not hold what its method needs"):
         load_model(tmp_path / "m.pegs")

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from pegsynth.errors import SchemaError
 from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._draw import _systematic, choose_rows, exchange_rows
 from pegsynth.methods.released._estimates import Margins
-from pegsynth.methods.released.draw import _systematic, choose_rows, exchange_rows
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.row_pool import Pool, cell_count, whole_numbers
+from pegsynth.methods.released._joint_fit import JointFit
+from pegsynth.methods.released._row_pool import Pool, cell_count, whole_numbers
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
 from significance import fits
@@ -153,7 +153,7 @@ def test_a_pool_of_which_no_row_is_left_is_refused():
 
 
 def test_nothing_depends_on_the_number_of_threads(monkeypatch):
-    monkeypatch.setattr("pegsynth.methods.released.row_pool._PART", 100)
+    monkeypatch.setattr("pegsynth.methods.released._row_pool._PART", 100)
     one, two = drawn_pool(1000, threads=1), drawn_pool(1000, threads=2)
     assert np.array_equal(one.columns, two.columns)
     factors = np.random.default_rng(3).random(6)
@@ -255,7 +255,7 @@ def test_rows_meet_pairs_that_nobody_measured():
 
 
 def test_without_room_only_measured_tables_are_aimed_at(monkeypatch):
-    monkeypatch.setattr("pegsynth.methods.released.joint_fit._MOST_AIMS", 100)
+    monkeypatch.setattr("pegsynth.methods.released._joint_fit._MOST_AIMS", 100)
     pool = drawn_pool(2000)
     fit = JointFit(pool, margins_of(pool), Steps())
     fit.pool.weigh(fit.margins.total)

@@ -38,10 +38,10 @@ from pegsynth.methods.released._choosing import (
 )
 from pegsynth.methods.released._estimates import Margins
 from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._joint_fit import JointFit
 from pegsynth.methods.released._pairs import summed_noise
+from pegsynth.methods.released._row_pool import Pool, cell_count
 from pegsynth.methods.released._values import Domain, MergedRows, NoisyTable
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.row_pool import Pool, cell_count
 from pegsynth.privacy import Allowance, NoisyCounts, NoisyResiduals, Selection, Unspent
 from pegsynth.random import RandomStream
 
@@ -460,7 +460,7 @@ def test_of_many_tables_those_near_the_new_one_are_raked(monkeypatch):
     for pair in ((0, 1), (1, 2)):
         fit._add(pair, np.ones(cell_count(pair, SIZES)), np.ones(cell_count(pair, SIZES)))
     assert fit._near((0, 1)) == []
-    monkeypatch.setattr("pegsynth.methods.released.joint_fit._ALL_SWEPT", 4)
+    monkeypatch.setattr("pegsynth.methods.released._joint_fit._ALL_SWEPT", 4)
     assert fit._near((0,)) == [fit.tables[3]]
     fit.tables *= 2
     assert fit._near((0,)) == []
@@ -501,7 +501,7 @@ def test_the_parts_never_add_up_to_more_than_the_whole(total, route, withheld):
     price = Price(Allowance(route, Fraction(1, 2)))
     steps = Steps()
     drowned = steps.under_noise(drowned=True)
-    for each in (steps, steps.under_noise(), drowned, steps.in_quiet()):
+    for each in (steps, steps.under_noise(), drowned):
         domain = Domain(COUNTS, ORDERED)
         split = split_budget(price, total, domain, each, withheld=withheld)
         choices = split.choice * (len(COUNTS) - 1)

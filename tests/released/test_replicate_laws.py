@@ -20,9 +20,9 @@ from scipy import stats
 
 from pegsynth.inference.combining_rules import PART
 from pegsynth.methods.released._budget import Steps
-from pegsynth.methods.released.draw import rebuild
-from pegsynth.methods.released.replicates import Laws, perturbed, split_counts
-from pegsynth.methods.released.row_pool import Pool
+from pegsynth.methods.released._draw import rebuild
+from pegsynth.methods.released._replicates import Laws, perturbed, split_counts
+from pegsynth.methods.released._row_pool import Pool
 from pegsynth.random import RandomStream
 from significance import ALPHA, bonferroni, fit_p_value
 

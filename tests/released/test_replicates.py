@@ -10,13 +10,12 @@ from pegsynth.errors import ParameterError
 from pegsynth.inference.combining_rules import PART
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.mechanisms.residuals import centred
-from pegsynth.methods.released import row_replicates as weighing
+from pegsynth.methods.released import _row_replicates as weighing
+from pegsynth.methods.released._draw import draw_rows, fine_shares, plain_margins, plain_targets
 from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._replicates import Source, own_noise_tables
+from pegsynth.methods.released._row_replicates import Measurement, Replicates, Signs
 from pegsynth.methods.released._values import Domain
-from pegsynth.methods.released.draw import draw_rows, fine_shares, plain_margins
-from pegsynth.methods.released.plain import plain_targets
-from pegsynth.methods.released.replicates import Source, own_noise_tables
-from pegsynth.methods.released.row_replicates import Measurement, Replicates, Signs
 from pegsynth.random import RandomStream
 from pegsynth.schema import Rule
 

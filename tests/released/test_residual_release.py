@@ -13,24 +13,23 @@ from pegsynth.errors import ModelError, ParameterError
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.mechanisms.residuals import residual_of
 from pegsynth.methods.released._asked_counts import asked_counts
-from pegsynth.methods.released._budget import Steps, pairs_are_quiet, plan_pairs
-from pegsynth.methods.released._details import Merging
-from pegsynth.methods.released._fit import Work, release_blocks
-from pegsynth.methods.released._pairs import (
-    PairEstimates,
-    cell_noise,
+from pegsynth.methods.released._budget import (
+    Steps,
     pair_weights,
-    projected,
+    pairs_are_quiet,
+    plan_pairs,
     residual_pairs,
 )
+from pegsynth.methods.released._details import Merging
+from pegsynth.methods.released._draw import draw_rows, plain_margins, plain_targets, rebuild
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._pair_pool import PairNetwork
+from pegsynth.methods.released._pairs import PairEstimates, cell_noise, projected
+from pegsynth.methods.released._replicates import Laws, perturbed
+from pegsynth.methods.released._row_pool import Pool
 from pegsynth.methods.released._stored import describe_released, loaded_released, stored_released
+from pegsynth.methods.released._supported import cell_deviation, missing_pairs, together
 from pegsynth.methods.released._values import Domain, MergedRows, NoisyTable
-from pegsynth.methods.released.draw import draw_rows, plain_margins, rebuild
-from pegsynth.methods.released.pair_pool import PairNetwork
-from pegsynth.methods.released.plain import plain_targets
-from pegsynth.methods.released.replicates import Laws, perturbed
-from pegsynth.methods.released.row_pool import Pool
-from pegsynth.methods.released.supported import cell_deviation, missing_pairs, together
 from pegsynth.methods.stored_model import StoredModel
 from pegsynth.privacy import NoisyCounts, NoisyResiduals, Selection
 from pegsynth.random import RandomStream

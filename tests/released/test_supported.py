@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from pegsynth import Feature, ParameterError, Schema
-from pegsynth.methods.released._values import NoisyTable, Released
-from pegsynth.methods.released.supported import (
+from pegsynth.methods.released._supported import (
     cell_deviation,
     merged_categories,
     missing_pairs,
     supported,
     together,
 )
+from pegsynth.methods.released._values import NoisyTable, Released
 
 NAMES = ("age.yrs", "sex", "sev", "los", "zip code")
 SIZES = (4, 2, 3, 3, 5)

@@ -9,7 +9,7 @@ import pytest
 from pegsynth.errors import SchemaError
 from pegsynth.schema import Feature, Rule, Schema
 from pegsynth.schema.feature import number_text
-from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
+from pegsynth.schema.keys import MISSING_LABEL, UNKNOWN_LABEL
 from pegsynth.schema.recoding import Recoding
 
 SEX = Feature("sex", categories=("Male", "Female"), missing=("", "NA"))

@@ -12,7 +12,7 @@ from pegsynth import DataError, Feature, Rule, Schema, SchemaError
 from pegsynth.codec.codec import decode, encode
 from pegsynth.methods.completion import completed_frames
 from pegsynth.random import RandomStream
-from pegsynth.schema.missing_codes import missing_codes
+from pegsynth.schema.feature import missing_codes
 from pegsynth.schema.toml import dumps, loads
 
 KEPT = {"missing": ("", "-8", "-9"), "keep_missing_codes": True}

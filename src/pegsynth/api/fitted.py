@@ -19,9 +19,8 @@ from pegsynth.errors import BudgetError, ParameterError
 from pegsynth.methods import get
 from pegsynth.methods.base import Model, Plan
 from pegsynth.methods.session import Session
-from pegsynth.options import AUTO, How
+from pegsynth.options import AUTO, WEIGHT, How
 from pegsynth.options._kinds import declared, keywords, python_names, refuse_unknown
-from pegsynth.options.weight_names import WEIGHT
 from pegsynth.pipeline.drawn_tables import check_completes, table_schema
 from pegsynth.pipeline.fitting import fit as fit_table
 from pegsynth.pipeline.request import Able, Request, registered_options
@@ -42,7 +41,7 @@ from pegsynth.schema import Schema
 from pegsynth.storage.book.booking import Booking
 from pegsynth.storage.model_file import load_model, save_model
 from pegsynth.storage.spending import locked
-from pegsynth.tables.caller_frames import FrameKind, frame_kind, to_kind, with_index
+from pegsynth.tables.caller_frames import frame_kind, to_kind, with_index
 from pegsynth.tables.streams import held
 from pegsynth.tables.table_input import named_source
 
@@ -79,7 +78,10 @@ class FittedModel:
         self._live = source if isinstance(source, Session) else None
         self._model = load_model(source) if isinstance(source, Path) else source.model
         self._request = request or Request()
-        self._finish = finish or _as_loaded(self._model.frame)
+        kind = self._model.frame
+        # Tables are of the kind that was fitted, where its library is there.
+        known = kind is not None and find_spec(kind) is not None
+        self._finish = finish or (lambda frame: to_kind(frame, kind if known else None))
 
     @python_names()
     def sample(
@@ -288,12 +290,6 @@ def reading(data: Any, source: Any, stream: RandomStream, progress: bool | Progr
             return model, lambda frame: with_index(to_kind(put_back(frame), kind, like=kept), data)
 
     return read
-
-
-def _as_loaded(kind: FrameKind | None) -> Finish:
-    """Return what makes tables of the kind that was fitted, where its library is there."""
-    there = kind is not None and find_spec(kind) is not None
-    return lambda frame: to_kind(frame, kind if there else None)
 
 
 def _sampled(

@@ -29,7 +29,7 @@ from pegsynth.random import RandomStream
 from pegsynth.runtime import check_threads, usable_processors
 from pegsynth.schema import Schema
 from pegsynth.tables.caller_frames import to_kind, with_index
-from pegsynth.tables.table_input import named_source, open_table
+from pegsynth.tables.table_input import open_table
 
 if TYPE_CHECKING:
     from pegsynth.auditing.run import Finding
@@ -102,7 +102,7 @@ def synthesize(
     """
     check_threads()
     request = Request.of(**options)
-    source = _source(data, request)
+    source = request.source(data)
     settled = settle(schema, request, data=source)
     with shown(progress) as told, open_draws(source, settled, progress=told) as draws:
         kind = draws.reader.frame_kind
@@ -118,7 +118,7 @@ def synthesize(
         for frame, versions in draws.tables(progress=told):
             frames.append(to_kind(frame, kind, like=like))
             completed.append([to_kind(each, kind, like=like) for each in versions])
-        if draws.keeps_rows:
+        if request.synthesize:
             # Rows that are kept keep their names; drawn rows have none.
             frames = [with_index(frame, data) for frame in frames]
         return Release(
@@ -153,7 +153,7 @@ def fit(
     """
     check_threads()
     request = Request.of(**options)
-    source = _source(data, request)
+    source = request.source(data)
     settled = settle(schema, request, data=source, saved=True)
     if request.resume is not None:
         raise ParameterError("--resume goes with synthesize and with the command line")
@@ -243,7 +243,7 @@ def release(
     check_threads()
     publication = made_of(Publication, options)
     request = Request.of(**options)
-    source = _source(data, request)
+    source = request.source(data)
     with shown(progress) as told:
         made = make_folder(source, schema, Path(folder), request, publication, progress=told)
     return Release.load(made.folder)
@@ -304,12 +304,6 @@ def report(metrics: Metrics, path: str | Path, *, ledger: Ledger | None = None) 
     )
     atomic_text(target, page, mode=0o600)
     return target
-
-
-def _source(data: Any, request: Request) -> Any:
-    return named_source(
-        data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
-    )
 
 
 @python_names()

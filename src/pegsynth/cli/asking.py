@@ -42,7 +42,7 @@ def evaluate(
     """Judge synthetic tables by their original, whoever made them; CONFIDENTIAL."""
     from pegsynth.cli import evaluating
 
-    evaluating.run(flags.source(original, request), synthetic, schema, options, request)
+    evaluating.run(request.source(original), synthetic, schema, options, request)
 
 
 def compare(
@@ -58,9 +58,9 @@ def compare(
     ] = None,
 ) -> None:
     """Put releases of one table side by side: promises, figures, risk and utility; CONFIDENTIAL."""
-    from pegsynth.cli import comparing
+    from pegsynth.cli import evaluating
 
-    comparing.run(releases, report)
+    evaluating.compare(releases, report)
 
 
 @flags.taking()

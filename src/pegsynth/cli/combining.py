@@ -29,6 +29,10 @@ def run(file: Path, options: CombineOptions) -> None:
     """Read the estimates, combine them and print a table with its notes."""
     ledger = None if options.ledger is None else read_ledger(options.ledger)
     lines = _by_term(_read(file), file)
+    first = next(iter(lines.values()))
+    # How often each dataset was completed, where the file says so.
+    completed = first[0].imputation is not None
+    datasets = len({line.dataset for line in first})
     combined = combine(
         {term: [line.estimate for line in found] for term, found in lines.items()},
         {term: [line.variance for line in found] for term, found in lines.items()},
@@ -36,7 +40,7 @@ def run(file: Path, options: CombineOptions) -> None:
         rows=options.rows,
         rows_in=options.rows_in,
         ledger=ledger,
-        imputations=_imputations(next(iter(lines.values()))),
+        imputations=len(first) // datasets if completed else None,
         analysis=options.analysis,
     )
     print(escaped(text(combined, options.level)))
@@ -136,10 +140,3 @@ def _check_datasets(term: str, lines: list[_Line], file: Path) -> None:
             raise DataError(
                 f"{file}: the term {term!r} has not as many imputations for every dataset"
             )
-
-
-def _imputations(lines: list[_Line]) -> int | None:
-    """Return how often each dataset was completed; None where the file does not say."""
-    if lines[0].imputation is None:
-        return None
-    return len(lines) // len({line.dataset for line in lines})

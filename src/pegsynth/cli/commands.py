@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pegsynth.cli import flags
-from pegsynth.cli.asking import (
-    audit,
-    book,
-    combine,
-    compare,
-    evaluate,
-    inspect,
-    studio,
-    tables,
-    verify,
-)
+from pegsynth.cli import asking, flags
 from pegsynth.options import Publication
 from pegsynth.options.command_options import DraftOptions
 
@@ -42,16 +32,16 @@ def register(app: typer.Typer) -> None:
     app.command("fit")(fit)
     app.command("sample")(sample)
     app.command("impute")(impute)
-    app.command("evaluate")(evaluate)
-    app.command("compare")(compare)
-    app.command("combine")(combine)
-    app.command("verify")(verify)
-    app.command("inspect")(inspect)
-    app.command("tables")(tables)
-    app.command("book")(book)
+    app.command("evaluate")(asking.evaluate)
+    app.command("compare")(asking.compare)
+    app.command("combine")(asking.combine)
+    app.command("verify")(asking.verify)
+    app.command("inspect")(asking.inspect)
+    app.command("tables")(asking.tables)
+    app.command("book")(asking.book)
     app.command("trace")(trace)
-    app.command("audit")(audit)
-    app.command("studio")(studio)
+    app.command("audit")(asking.audit)
+    app.command("studio")(asking.studio)
 
 
 def demo(
@@ -191,15 +181,9 @@ def synthesize_table(
     request: Request,
 ) -> None:
     """Write one synthetic table, and its ledger first."""
-    source = flags.source(data, request)
-    if request.engine == "spark":
-        from pegsynth.cli import cluster
-
-        cluster.synthesize(source, schema, _folder(output, output_table), ledger, request)
-    else:
-        from pegsynth.cli import working
-
-        working.synthesize(source, schema, _target(output, output_table), ledger, request)
+    source = request.source(data)
+    engine, target = _engine(request, output, output_table)
+    engine.synthesize(source, schema, target, ledger, request)
 
 
 @flags.taking(
@@ -232,7 +216,7 @@ def release(
     """Write a release folder: public/ may be published, internal/ may not."""
     from pegsynth.cli import working
 
-    source = flags.source(data if second is None else (data, second), request)
+    source = request.source(data if second is None else (data, second))
     working.release(source, schema, output, request, publication)
 
 
@@ -264,9 +248,7 @@ def fit(
 ) -> None:
     """Count DATA into a model file (CONFIDENTIAL), with or without a budget."""
     engine = "cluster" if request.engine == "spark" else "working"
-    import_module(f"pegsynth.cli.{engine}").fit(
-        flags.source(data, request), schema, output, request
-    )
+    import_module(f"pegsynth.cli.{engine}").fit(request.source(data), schema, output, request)
 
 
 @flags.taking(
@@ -298,14 +280,8 @@ def sample(
     A model fitted with a budget spends from it and takes no other; for one without,
     state a budget here.
     """
-    if request.engine == "spark":
-        from pegsynth.cli import cluster
-
-        cluster.sample(model, _folder(output, output_table), ledger, request)
-    else:
-        from pegsynth.cli import working
-
-        working.sample(model, _target(output, output_table), ledger, request)
+    engine, target = _engine(request, output, output_table)
+    engine.sample(model, target, ledger, request)
 
 
 def impute(
@@ -360,17 +336,15 @@ def trace(
     working.trace(model, replace(request, rows=1))
 
 
-def _target(output: str, table: str | None) -> Path | DatabaseTarget:
-    """Return the file, or the table of a database, that the flags of a command name."""
+def _engine(
+    request: Request, output: str, table: str | None
+) -> tuple[ModuleType, str | Path | DatabaseTarget]:
+    """Return what does the work, and the file, folder or table of a database that it fills."""
+    from pegsynth.errors import ParameterError
     from pegsynth.tables.table_output import named_target
 
-    return named_target(output, table=table)
-
-
-def _folder(output: str, table: str | None) -> str:
-    """Return the folder that a cluster is to write."""
-    from pegsynth.errors import ParameterError
-
+    if request.engine != "spark":
+        return import_module("pegsynth.cli.working"), named_target(output, table=table)
     if table is not None:
         raise ParameterError("--output-table goes with --engine local; Spark writes Parquet")
-    return output
+    return import_module("pegsynth.cli.cluster"), output

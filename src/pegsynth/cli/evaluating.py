@@ -1,4 +1,7 @@
-"""``pegs evaluate``: utility and risk of synthetic tables, as a table, a file and a page."""
+"""``pegs evaluate``: utility and risk of synthetic tables, as a table, a file and a page.
+
+``pegs compare``: releases of one table side by side, from what their folders hold.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,21 @@ from typing import Any
 from pegsynth.cli.combining import read_ledger
 from pegsynth.cli.notes import progress_bar, say
 from pegsynth.cli.working import check_not_inputs
-from pegsynth.errors import ParameterError, legible
+from pegsynth.errors import DataError, ParameterError, legible
 from pegsynth.evaluation.evaluate import evaluate_files, measured_codebook, options_of
 from pegsynth.evaluation.measuring import Evaluation
-from pegsynth.evaluation.records import SEPARATOR, Record, headline
+from pegsynth.evaluation.records import SEPARATOR, Metrics, Record, headline
 from pegsynth.evaluation.risk.risk_tables import NAME as HOLDOUT_FAULT
 from pegsynth.options.command_options import EvaluateOptions
 from pegsynth.pipeline.request import Request
 from pegsynth.privacy import Ledger
+from pegsynth.publishing.report.comparison import (
+    Compared,
+    comparison_figures,
+    comparison_tables,
+    render_comparison,
+)
+from pegsynth.publishing.report.drawing import save_drawing
 from pegsynth.publishing.report.verdict import with_verdict
 from pegsynth.publishing.report.wording import guarantee_fields
 from pegsynth.schema import Schema
@@ -108,7 +118,10 @@ def _write(found: Evaluation, ledger: Ledger | None, wishes: EvaluateOptions) ->
 
 def _print(found: Evaluation) -> None:
     """Print the headline figures; those that could not be computed with their reason."""
-    records = [_headline(found, name) for name in found.summary]
+    records = [
+        headline(found.records, name) or Record(name=name, subject="", value=None)
+        for name in found.summary
+    ]
     known = [record for record in records if record.value is not None]
     print(*aligned([_HEADER, *(_line(record) for record in known)]), sep="\n")
     for record in records:
@@ -159,11 +172,57 @@ def _print_verdict(found: Evaluation) -> None:
     print(legible(f"risk: {found.verdict['risk']}"))
 
 
-def _headline(found: Evaluation, name: str) -> Record:
-    return headline(found.records, name) or Record(name=name, subject="", value=None)
-
-
 def _line(record: Record) -> tuple[str, ...]:
     figures = (record.value, record.low, record.high, record.baseline)
     texts = ("" if f is None else f"{f:.4g}" for f in figures)
     return (record.name, *texts, record.better, legible(record.subject))
+
+
+def compare(releases: Sequence[Path], report: Path | None) -> None:
+    """Read what was measured of every release, print it and write the page."""
+    if len(releases) < 2:
+        raise ParameterError("compare needs at least two releases; give their folders")
+    if report is not None:
+        check_target(report)
+    found = [
+        _compared(path, name) for path, name in zip(releases, _names_of(releases), strict=True)
+    ]
+    for table in comparison_tables(found):
+        if table.rows:
+            print(f"\n{table.caption}")
+            for line in aligned([table.columns, *table.rows]):
+                print(legible(line))
+    if report is not None:
+        atomic_text(report, render_comparison(found), mode=PRIVATE)
+        folder = report.with_name(f"{report.stem}-figures")
+        folder.mkdir(exist_ok=True)
+        for figure in comparison_figures(found):
+            save_drawing(figure.drawn(), folder / figure.name, mode=PRIVATE)
+        say("CONFIDENTIAL: made from real data; nothing that was written here may be published.")
+
+
+def _compared(path: Path, name: str) -> Compared:
+    file = path / "internal" / "metrics.json" if path.is_dir() else path
+    ledger = path / "public" / "privacy.json"
+    try:
+        text = file.read_bytes()
+    except OSError:
+        raise DataError(
+            f"{path}: there are no saved figures; give the folder of a release with its internal/ "
+            "part, or a metrics.json that pegs evaluate wrote"
+        ) from None
+    metrics = Metrics.from_json(text, source=str(file))
+    promised = guarantee_fields(read_ledger(ledger)) if ledger.is_file() else None
+    return Compared(name, metrics, promised)
+
+
+def _names_of(paths: Sequence[Path]) -> list[str]:
+    """Call releases by their folders, as far up as it takes to tell them apart."""
+    whole = [path.absolute() for path in paths]
+    if len(set(whole)) < len(whole):
+        raise ParameterError("the same release is given twice; give every one once")
+    for parts in range(1, max(len(path.parts) for path in whole) + 1):
+        names = ["/".join(path.parts[-parts:]) for path in whole]
+        if len(set(names)) == len(names):
+            return names
+    return [str(path) for path in whole]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,10 +17,9 @@ import typer
 
 from pegsynth.methods.registry import method_options
 from pegsynth.options import GROUPS
-from pegsynth.options._kinds import METADATA, Option, is_group, made_of
+from pegsynth.options._kinds import Option, declared, made_of
 
 if TYPE_CHECKING:
-    from pegsynth.pipeline.request import Request
     from pegsynth.random import Streams
 
 Data = Annotated[
@@ -72,20 +71,8 @@ NOISE = ("replicates", "weight_name", "shared_noise")
 COMPLETED = ("complete", "imputations")
 
 
-def _declared() -> dict[str, tuple[Option, Any]]:
-    """Return every option with its default, those of registered methods too."""
-    return method_options() | {n: o for group in GROUPS for n, o in _options(group).items()}
-
-
-def _options(group: type) -> dict[str, tuple[Option, Any]]:
-    return {
-        each.name: (each.metadata[METADATA], each.default)
-        for each in fields(group)
-        if METADATA in each.metadata
-    }
-
-
-_DECLARED = _declared()
+_DECLARED = method_options() | declared(*GROUPS)
+"""Every option, those of registered methods too."""
 
 
 def of_registered_methods() -> tuple[str, ...]:
@@ -119,22 +106,22 @@ def taking(
         random = own.pop("streams", None) is not None
         told = SimpleNamespace(__annotations__={n: p.annotation for n, p in own.items()})
         hints = get_type_hints(told, command.__globals__, include_extras=True)
-        groups = {name: hint for name, hint in hints.items() if is_group(hint)}
+        types = {name: hint for name, hint in hints.items() if isinstance(hint, type)}
+        groups = {name: hint for name, hint in types.items() if is_dataclass(hint)}
         parameters: list[inspect.Parameter] = []
         for name, parameter in own.items():
             if name in groups:
-                declared = _options(groups[name]).items()
-                parameters += [_parameter(each, *option) for each, option in declared]
+                parameters += [_parameter(*each) for each in declared(groups[name]).items()]
             else:
                 parameters.append(parameter.replace(annotation=hints[name]))
         for name in names:
-            option, default = _DECLARED[name]
-            default = defaults.get(name, default)
-            parameters.append(_parameter(name, option, default, (help or {}).get(name, "")))
+            option = _DECLARED[name]
+            option = replace(option, default=defaults.get(name, option.default))
+            parameters.append(_parameter(name, option, (help or {}).get(name, "")))
 
         @wraps(command)
         def run(context: typer.Context, **given: Any) -> None:
-            values = {name: made_of(group, given) for name, group in groups.items()}
+            values: dict[str, Any] = {name: made_of(group, given) for name, group in groups.items()}
             if random:
                 values["streams"] = streams(context)
             if wanted:
@@ -167,39 +154,30 @@ def streams(context: typer.Context) -> Streams:
 
 def of(name: str) -> Any:
     """Return the flag of one option, for a command that has few others of a release."""
-    option, default = _DECLARED[name]
-    return _flag(name, option, default)
+    return _flag(name, _DECLARED[name])
 
 
-def _parameter(name: str, option: Option, default: Any, said: str = "") -> inspect.Parameter:
+def _parameter(name: str, option: Option, said: str = "") -> inspect.Parameter:
     if option.several:
-        default = None
+        option = replace(option, default=None)
+    default = option.default
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
         default=inspect.Parameter.empty if default is ... else default,
         annotation=Annotated[
             option.typed | None if default is None else option.typed,
-            _flag(name, option, default, said),
+            _flag(name, option, said),
         ],
     )
 
 
-def _flag(name: str, option: Option, default: Any, said: str = "") -> Any:
+def _flag(name: str, option: Option, said: str = "") -> Any:
     flag = option.flag_of(name)
-    if option.kind == "flag" and default is None:
+    if option.kind == "flag" and option.default is None:
         # A flag that is off by default has no other side.
         flag = f"{flag}/--no-{name}"
     text = option.text
     if option.unless:
         text = f"{text.removesuffix('.')} [default: {option.unless}]."
     return typer.Option(flag, help=said or text, metavar=option.metavar or None)
-
-
-def source(data: str | tuple[str, str], request: Request) -> Any:
-    """Return the table, or the two tables, that the flags of a command name."""
-    from pegsynth.tables.table_input import named_source
-
-    return named_source(
-        data, table=request.table, query=request.query, rowwise=request.query_is_rowwise
-    )

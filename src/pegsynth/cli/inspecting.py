@@ -16,7 +16,6 @@ from pegsynth.api.fitted import published_counts, supported
 from pegsynth.cli.notes import say
 from pegsynth.errors import ModelError, ParameterError, escaped
 from pegsynth.methods import get
-from pegsynth.methods.base import Model
 from pegsynth.methods.session import Session
 from pegsynth.privacy import Event, Ledger, verify
 from pegsynth.privacy.events import UnknownEvent
@@ -37,7 +36,11 @@ def inspect(files: Sequence[Path], *, confidential: bool, analyses: Sequence[str
     """Print what the files hold; return 1 when a ledger's claim is not what its events give."""
     kinds = {_kind(file) for file in files}
     if analyses:
-        return _inspect_analyses(files, kinds, analyses)
+        if kinds != {"model"} or len(files) > 1:
+            raise ParameterError("--analysis goes with one model file")
+        for formula in analyses:
+            _show(f"{formula}\n{supported(files[0], formula)}")
+        return 0
     if kinds == {"ledger"}:
         return _inspect_ledgers(files)
     if len(files) > 1:
@@ -46,15 +49,6 @@ def inspect(files: Sequence[Path], *, confidential: bool, analyses: Sequence[str
         _inspect_schema(files[0])
     else:
         _inspect_model(files[0], confidential=confidential)
-    return 0
-
-
-def _inspect_analyses(files: Sequence[Path], kinds: set[str], analyses: Sequence[str]) -> int:
-    """Say of each analysis whether a published model can answer it."""
-    if kinds != {"model"} or len(files) > 1:
-        raise ParameterError("--analysis goes with one model file")
-    for formula in analyses:
-        _show(f"{formula}\n{supported(files[0], formula)}")
     return 0
 
 
@@ -153,14 +147,6 @@ def _inspect_schema(file: Path) -> None:
     _show(f"{len(schema.rules)} rules")
 
 
-def _session_of(file: Path, identity: str, model: Model) -> Session | None:
-    """Return a session on a model with a budget, with its record of what was spent."""
-    if model.plan is None:
-        return None
-    spent = None if get(model.method).released else read_spent(file, identity)
-    return Session(model, model.plan, RandomStream(), spent=spent)
-
-
 def _print_budget(session: Session | None) -> None:
     """Say what the model may still give."""
     if session is None:
@@ -173,20 +159,15 @@ def _print_budget(session: Session | None) -> None:
         _show(f"in total: epsilon {display_up(guarantee.epsilon)}, delta {guarantee.delta:g}")
 
 
-def _print_terms(ledger: Ledger) -> None:
-    """Say what stands in the way of a guarantee, and what it assumes."""
-    for line in ledger.not_covered:
-        _show(f"not covered by any guarantee: {line}")
-    for assumption in ledger.assumptions:
-        _show(f"assumed: {assumption.text}")
-
-
 def _inspect_model(file: Path, *, confidential: bool) -> None:
     manifest = read_manifest(file)
     model = load_model(file)
     method = get(model.method)
     # Before anything is printed: the record may be missing or damaged.
-    session = _session_of(file, manifest.identity, model)
+    session = None
+    if model.plan is not None:
+        spent = None if method.released else read_spent(file, manifest.identity)
+        session = Session(model, model.plan, RandomStream(), spent=spent)
     ledger = session.ledger if session else model.ledger
     # Not what the file calls itself, which may be a lie.
     _show(notice_of(model))
@@ -195,7 +176,11 @@ def _inspect_model(file: Path, *, confidential: bool) -> None:
     for line in method.describe(model, confidential=confidential):
         _show(line)
     _print_budget(session)
-    _print_terms(ledger)
+    # What stands in the way of a guarantee, and what it assumes.
+    for line in ledger.not_covered:
+        _show(f"not covered by any guarantee: {line}")
+    for assumption in ledger.assumptions:
+        _show(f"assumed: {assumption.text}")
     if confidential and (figures := method.confidential_figures(model)):
         _show("CONFIDENTIAL figures read off the counts:")
         for line in figures:

@@ -355,7 +355,13 @@ def demo(output: Path, rows: int) -> None:
     from pegsynth.evaluation import Metrics
 
     check_whole("rows", rows)
-    _check_demo(output)
+    check_folder(output, force=True)
+    if output.exists() and any(output.iterdir()) and not _is_of_demo(output):
+        # Only an earlier demo may be replaced unasked.
+        raise OutputError(
+            f"cannot write {str(output)!r}: the folder exists and is no earlier demo; choose "
+            "another with -o"
+        )
     # Without the type of care: of its rare categories 5,000 rows hold a handful each.
     stays, holdout = (discharge(count).drop("typ") for count in (_STAYS, rows))
     say(
@@ -377,16 +383,6 @@ def demo(output: Path, rows: int) -> None:
         f"Open {output}/internal/report.html in a browser: original and synthetic side by side. "
         f"{output}/public may be published."
     )
-
-
-def _check_demo(output: Path) -> None:
-    """Refuse a folder that is anything but an earlier demo, which may be replaced unasked."""
-    check_folder(output, force=True)
-    if output.exists() and any(output.iterdir()) and not _is_of_demo(output):
-        raise OutputError(
-            f"cannot write {str(output)!r}: the folder exists and is no earlier demo; choose "
-            "another with -o"
-        )
 
 
 def _is_of_demo(release_folder: Path) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegsynth.codec.number_grid import Grid, grid_between, grid_of
+from pegsynth.codec.number_grid import Grid, grid_of
 from pegsynth.codec.tree import NumberTree
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Float64, Int64
@@ -45,7 +45,7 @@ class ShapeSource:
 
     def grid(self, feature: Feature) -> Grid:
         """Return the grid that was measured, of a feature with its settled edges."""
-        return grid_of(feature) if self.bounds is None else grid_between(feature, *self.bounds)
+        return grid_of(feature, self.bounds)
 
 
 @dataclass(frozen=True, eq=False)

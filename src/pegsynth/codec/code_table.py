@@ -3,7 +3,7 @@
 At most k rows of every unit are kept, chosen at random by the secure stream; k is public. A row's
 fate depends on the rows of its own unit alone, so adding or removing a unit changes the rows of no
 other. Every row has a random word, and the k rows of a unit with the smallest words are kept.
-Memory is bounded (`held_rows`): when there are too many units to hold at once, the unit column is
+Memory is bounded (`HeldRows`): when there are too many units to hold at once, the unit column is
 read again for every share of them. `putting_back` returns the columns of the original table that a
 partially synthetic one keeps.
 """
@@ -20,7 +20,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.codec.codec import Encoder, encode_table, one_matrix
-from pegsynth.codec.held_rows import HeldRows
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Codes
 from pegsynth.progress import Progress, quiet
@@ -85,7 +84,10 @@ def kept_rows(
             raise missing_units(reader.source, unit, blank)
         kept.append(held.frame().get_column("row").to_numpy())
         share, shares = share + 1, held.shares
-    return KeptRows(_bits(kept, rows), rows)
+    bits = np.zeros(-(-rows // 8), dtype=np.uint8)
+    for numbers in kept:
+        np.bitwise_or.at(bits, numbers // 8, (1 << (numbers % 8)).astype(np.uint8))
+    return KeptRows(bits, rows)
 
 
 def least_words(
@@ -105,13 +107,6 @@ def _drawn(units: pl.Series, words: NDArray[np.uint64], first: int) -> pl.DataFr
     """Return units with their words and the numbers of their rows, from row `first` on."""
     rows = np.arange(first, first + len(units))
     return pl.DataFrame({"unit": units, "word": words, "row": rows})
-
-
-def _bits(kept: list[NDArray[np.int64]], rows: int) -> NDArray[np.uint8]:
-    bits = np.zeros(-(-rows // 8), dtype=np.uint8)
-    for numbers in kept:
-        np.bitwise_or.at(bits, numbers // 8, (1 << (numbers % 8)).astype(np.uint8))
-    return bits
 
 
 _ROWS = 1 << 16
@@ -185,7 +180,11 @@ class CodeTable:
         ParameterError
             If the table can be read once only.
         """
-        check_another_pass(self.reader)
+        if self.reader.once:
+            raise ParameterError(
+                f"{self.reader.source}: declared analyses take another pass over the table, and "
+                "this one can be read once; write it to a file first"
+            )
         # Aside, so that what is drawn otherwise stays the same as on a cluster.
         return CodeTable(self.reader, schema, self._stream.aside("sums"), kept=self.kept)
 
@@ -242,15 +241,6 @@ class CodeTable:
         )
 
 
-def check_another_pass(reader: TableReader) -> None:
-    """Refuse declared analyses of a table that can be read once only."""
-    if reader.once:
-        raise ParameterError(
-            f"{reader.source}: declared analyses take another pass over the table, and this one "
-            "can be read once; write it to a file first"
-        )
-
-
 def putting_back(
     reader: TableReader, schema: Schema, replaced: Sequence[str]
 ) -> Callable[[pl.DataFrame], pl.DataFrame]:
@@ -270,3 +260,67 @@ def putting_back(
         if typed is not None and as_text(typed).equals(original[name]):
             original = original.with_columns(typed)
     return lambda frame: original.with_columns(frame.get_column(name) for name in replaced)
+
+
+_MOST_SHARES = 1 << 12
+
+
+class HeldRows:
+    """Rows of one share of the keys.
+
+    During the first share, when nothing is final yet, their number doubles until what is held is
+    small enough.
+
+    Parameters
+    ----------
+    reduced
+        Puts rows together, and drops those that are not wanted any more.
+    most
+        About how much to hold, as `size` tells it.
+    key
+        The column whose hash deals rows into shares; None: they are not dealt.
+    share, shares
+        Which share this is, of how many.
+    """
+
+    def __init__(
+        self,
+        reduced: Callable[[pl.DataFrame], pl.DataFrame],
+        most: int,
+        *,
+        key: str | None = None,
+        share: int = 0,
+        shares: int = 1,
+        size: Callable[[pl.DataFrame], float] = len,
+    ) -> None:
+        self._reduced, self._size = reduced, size
+        self._key, self._share, self.shares = key, share, shares
+        self._most = self._limit = float(most)
+        self._parts: list[pl.DataFrame] = []
+        self._held = 0.0
+
+    def add(self, rows: pl.DataFrame) -> None:
+        """Take in the next rows."""
+        part = self.of_share(rows)
+        self._parts.append(part)
+        self._held += self._size(part)
+        if self._held > self._limit:
+            self.frame()
+
+    def frame(self) -> pl.DataFrame:
+        """Return all rows of the share, put together; there was one."""
+        rows = self._reduced(pl.concat(self._parts))
+        deals = self._key is not None and self._share == 0
+        while deals and self.shares < _MOST_SHARES and 2 * self._size(rows) > self._most:
+            self.shares *= 2
+            rows = self.of_share(rows)
+        self._parts, self._held = [rows], self._size(rows)
+        # What is left may not get fewer, so look again only when there is much more.
+        self._limit = max(self._most, 2 * self._held)
+        return rows
+
+    def of_share(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows that belong to the share."""
+        if self.shares == 1 or self._key is None:
+            return rows
+        return rows.filter(pl.col(self._key).hash(seed=0) % self.shares == self._share)

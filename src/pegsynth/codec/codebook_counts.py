@@ -20,8 +20,7 @@ from pegsynth.codec.codec import check_columns
 from pegsynth.codec.encoding import ColumnEncoder, column_encoders
 from pegsynth.errors import DataError
 from pegsynth.schema.binning import round_edges
-from pegsynth.schema.feature import Feature
-from pegsynth.schema.missing_codes import missing_codes
+from pegsynth.schema.feature import Feature, missing_codes
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import ColumnTally, QuantileSketch

@@ -17,7 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from pegsynth.codec.clipped_sum import agreeing_shapes, bin_counts
-from pegsynth.codec.column_decoding import How, InBins, column_decoder
+from pegsynth.codec.column_decoding import How, LabelDecoder, column_decoder
 from pegsynth.codec.date_decoding import DateDecoder, date_decoder
 from pegsynth.codec.encoding import ColumnEncoder, column_encoders
 from pegsynth.codec.inside import InsideModel, fit_inside
@@ -27,7 +27,7 @@ from pegsynth.runtime import spare_processors, usable_processors
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.number_text import NumberText
-from pegsynth.schema.related_columns import DescriptionDecoder
+from pegsynth.schema.related_columns import described_labels
 from pegsynth.schema.temporal import described
 from pegsynth.tables.reader import made, run_ahead
 
@@ -189,7 +189,7 @@ class Decoder:
         columns: Sequence[str] | None = None,
         dtypes: Mapping[str, Any] | None = None,
         listed: bool = False,
-        shapes: Mapping[str, InBins] | None = None,
+        shapes: Mapping[str, Shape] | None = None,
         model: InsideModel | None = None,
     ) -> None:
         if how not in {"values", "labels"}:
@@ -204,7 +204,7 @@ class Decoder:
         self._word_of = {name: index for index, name in enumerate(numeric)}
         self._model = model
         self._decoders = [
-            DescriptionDecoder(schema[name], schema.features[index])
+            LabelDecoder(name, described_labels(schema[name], schema.features[index]))
             if known[name] != name
             else date_decoder(
                 schema, name, seen.get(name, ""), words_of=self._word_of, shapes=shapes or {}
@@ -377,7 +377,9 @@ def encode_table(
     pieces = reader.pieces(schema.names, hints=encoder.hints, start=start, track=track)
     if reader.frame_kind is None:
         stop, threads = reader.interrupt, spare_processors()
-        read = run_ahead(pieces, size=_cells, most=_CELLS_READ, interrupt=stop)
+        read = run_ahead(
+            pieces, size=lambda p: p.height * p.width, most=_CELLS_READ, interrupt=stop
+        )
         batches = _encoded(read, encoder, threads)
         yield from run_ahead(batches, size=np.size, most=_CELLS_AHEAD, interrupt=stop)
     else:
@@ -389,10 +391,6 @@ def _encoded(pieces: Generator[Piece], encoder: Encoder, threads: int | None) ->
     """Yield the codes of pieces; whatever happens, their stream ends here and now."""
     with closing(pieces):
         yield from _joined(encoder.encode(made(piece), threads=threads) for piece in pieces)
-
-
-def _cells(piece: Piece) -> int:
-    return piece.height * piece.width
 
 
 def _joined(batches: Iterable[Codes]) -> Iterator[Codes]:

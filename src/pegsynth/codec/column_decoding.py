@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from operator import le
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -20,12 +20,14 @@ from numpy.typing import NDArray
 
 from pegsynth.codec.encoding import special_number, special_numbers
 from pegsynth.kernels.arrays import Codes, Float64
-from pegsynth.schema.binning import as_float
+from pegsynth.schema.binning import as_float, exact
 from pegsynth.schema.dtypes import polars_dtype, typed_labels
-from pegsynth.schema.feature import Feature
-from pegsynth.schema.missing_codes import UNKNOWN_LABEL, kept_codes
+from pegsynth.schema.feature import Feature, kept_codes
+from pegsynth.schema.keys import UNKNOWN_LABEL
 from pegsynth.schema.number_text import NumberText
-from pegsynth.schema.recoding import exact
+
+if TYPE_CHECKING:
+    from pegsynth.codec.bin_shape import Shape
 
 
 def multiples_inside(
@@ -83,15 +85,17 @@ _EXACT = 2.0**53
 
 
 class LabelDecoder:
-    """Looks up the category, or the bin label, of every code."""
+    """Looks up a text for every code: its category, the label of its bin, or a description."""
 
-    def __init__(self, feature: Feature, dtype: pl.DataType | None, *, listed: bool) -> None:
-        labels: list[str | None] = list(feature.labels)
-        if feature.missing_code is not None:
-            labels[feature.missing_code] = None
-        for code, text in kept_codes(feature).items():
-            labels[code] = text
-        self._name = feature.name
+    def __init__(
+        self,
+        name: str,
+        labels: Sequence[str | None],
+        dtype: pl.DataType | None = None,
+        *,
+        listed: bool = False,
+    ) -> None:
+        self._name = name
         self._labels = typed_labels(labels, dtype or pl.String())
         self.listed = listed and self._labels.dtype == pl.String and len(labels) <= MOST_LISTED
         if self.listed:
@@ -110,14 +114,14 @@ class LabelDecoder:
         return self._labels.gather(positions).alias(self._name)
 
 
-class InBins(Protocol):
-    """How values lie inside the bins of a feature."""
-
-    def values(
-        self, bins: NDArray[np.integer[Any]], ranks: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the value at a rank, in [0, 1), among those of its bin."""
-        ...
+def written_labels(feature: Feature) -> list[str | None]:
+    """Return what is written for every code: its label, or the text that it was kept as."""
+    labels: list[str | None] = list(feature.labels)
+    if feature.missing_code is not None:
+        labels[feature.missing_code] = None
+    for code, text in kept_codes(feature).items():
+        labels[code] = text
+    return labels
 
 
 class NumberDecoder:
@@ -129,7 +133,7 @@ class NumberDecoder:
         self,
         feature: Feature,
         dtype: pl.DataType | None,
-        shape: InBins | None = None,
+        shape: Shape | None = None,
         *,
         written: NumberText | None = None,
     ) -> None:
@@ -154,11 +158,17 @@ class NumberDecoder:
         bins = np.minimum(codes, feature.bin_count - 1)
         drawn: NDArray[Any]
         if self._shape is not None:
-            drawn = self._shaped(self._shape, bins, words)
+            values = self._shape.values(bins, _unit(words))
+            whole = self._draw_dtype.is_integer()
+            drawn = self._held(np.floor(values) if whole else values, bins, bins)
         elif self._draw_dtype.is_integer():
             drawn = self._whole(bins, words)
         else:
-            drawn = self._rounded(self._float(bins, words), bins)
+            low, high = self._low[bins].astype(np.float64), self._high[bins].astype(np.float64)
+            place = _unit(words)
+            # Not low + place * (high - low): the difference of two floats can overflow.
+            drawn = self._held((1 - place) * low + place * high, bins, bins)
+            drawn = self._rounded(drawn, bins)
         if feature.recoding is not None and feature.recoding.round is not None:
             edges, step = feature.closed_edges, feature.recoding.round
             drawn = self._held(multiples_inside(drawn, bins, edges, step), 0, -1)
@@ -224,13 +234,6 @@ class NumberDecoder:
                 values += steps_over & number.is_integer() & (start <= number) & (values >= number)
         return values
 
-    def _shaped(self, shape: InBins, bins: Codes, words: NDArray[np.uint64]) -> NDArray[Any]:
-        """Return values by a shape."""
-        values = shape.values(bins, _unit(words))
-        if self._draw_dtype.is_integer():
-            values = np.floor(values)
-        return self._held(values, bins, bins)
-
     def _off_taken(self, values: NDArray[Any], bins: Codes) -> NDArray[Any]:
         """Move numbers that would be read as "missing" or "not applicable" inside their bin."""
         for number in self._taken:
@@ -290,12 +293,6 @@ class NumberDecoder:
         beyond[-1] = high[-1] > edges[-1]
         return low, np.where(beyond, np.nextafter(high, kind(-np.inf)), high)
 
-    def _float(self, bins: Codes, words: NDArray[np.uint64]) -> NDArray[np.floating[Any]]:
-        low, high = self._low[bins].astype(np.float64), self._high[bins].astype(np.float64)
-        place = _unit(words)
-        # Not low + place * (high - low): the difference of two floats can overflow.
-        return self._held((1 - place) * low + place * high, bins, bins)
-
     def _named_value(self, name: str, number: float | None) -> pl.Series:
         value: str | float | None = name
         if self.dtype != pl.String and number is not None:
@@ -342,7 +339,7 @@ def column_decoder(
     dtype: pl.DataType | None,
     *,
     listed: bool = False,
-    shape: InBins | None = None,
+    shape: Shape | None = None,
     written: NumberText | None = None,
 ) -> LabelDecoder | NumberDecoder:
     """Choose how a feature is decoded; the schema's own type comes before `dtype`.
@@ -354,10 +351,10 @@ def column_decoder(
     if wanted == pl.String and isinstance(dtype, pl.Categorical | pl.Enum):
         wanted = dtype
     if not feature.binned:
-        return LabelDecoder(feature, wanted, listed=listed)
+        return LabelDecoder(feature.name, written_labels(feature), wanted, listed=listed)
     if how == "values":
         return NumberDecoder(feature, wanted, shape, written=written)
-    return LabelDecoder(feature, None, listed=listed)
+    return LabelDecoder(feature.name, written_labels(feature), listed=listed)
 
 
 def _unit(words: NDArray[np.uint64]) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.codec.column_decoding import InBins, NumberDecoder, named_codes, with_specials
+from pegsynth.codec.column_decoding import NumberDecoder, named_codes, with_specials
 from pegsynth.codec.encoding import special_numbers
 from pegsynth.kernels.arrays import Codes
 from pegsynth.schema.calendar_units import per_day
@@ -27,6 +27,7 @@ from pegsynth.schema.feature import Feature
 from pegsynth.schema.temporal import chain
 
 if TYPE_CHECKING:
+    from pegsynth.codec.bin_shape import Shape
     from pegsynth.schema.schema import Schema
 
 _ANY = 1 << 62
@@ -50,7 +51,7 @@ class Moment:
     feature: Feature
     place: int
     word: int
-    shape: InBins | None
+    shape: Shape | None
     last: int
 
     @cached_property
@@ -159,7 +160,7 @@ def date_decoder(
     dtype: Any,
     *,
     words_of: Mapping[str, int],
-    shapes: Mapping[str, InBins],
+    shapes: Mapping[str, Shape],
 ) -> DateDecoder:
     """Return the decoder of a feature of dates, times or lengths of time."""
     moments = [
@@ -185,7 +186,9 @@ def last_moment(schema: Schema, feature: Feature) -> int:
         return _ANY
     last = (LAST_DAY + 1) * per_day(feature.resolution) - 1
     panel = schema.panel
-    if panel is None or not (panel.wide and panel.counted_on(feature.name)):
+    wide = panel is not None and panel.wide
+    later = [panel.at(panel.time, each) for each in panel.positions[1:]] if panel and wide else []
+    if panel is None or feature.name not in later:
         return last
     return min(last, int(schema[panel.at(panel.time, 1)].public_bounds[1]))
 

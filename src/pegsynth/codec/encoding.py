@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText
 from pegsynth.schema.dtypes import as_text, in_zone
-from pegsynth.schema.feature import Feature
-from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL, missing_code_of
+from pegsynth.schema.feature import Feature, missing_code_of
+from pegsynth.schema.keys import MISSING_LABEL, UNKNOWN_LABEL
 from pegsynth.schema.number_text import TRUTH, NumberText, parsed_number, spelt
 from pegsynth.schema.recoding import Recoding
 from pegsynth.tables.csv_read import unprotect
@@ -147,7 +147,8 @@ class ColumnEncoder:
         # Rounding values is the same as moving the edges between bins (R31).
         self._inner_edges = self._recoding.inner_edges(feature.edges)
         self._numbers = special_numbers(feature, self._written)
-        self._truth = feature.dtype == "bool" or _truth_values(feature)
+        spelt_low = {*map(str.lower, feature.categories)}
+        self._truth = feature.dtype == "bool" or (bool(spelt_low) and spelt_low <= {*TRUTH})
         self._spellings: dict[bool, dict[str, int]] = {}
         self._table = pl.Enum(list(self._exact))
         self._codes = np.fromiter(self._exact.values(), dtype=np.int32, count=len(self._exact))
@@ -188,7 +189,8 @@ class ColumnEncoder:
             return None
         missing = self.feature.missing_code
         if self._numeric and any(
-            _spells_nan(text) and code != missing for text, code in self._exact.items()
+            text.strip().lstrip("+-").lower() == "nan" and code != missing
+            for text, code in self._exact.items()
         ):
             # The text has a meaning of its own, which a float that is no number has lost.
             return None
@@ -339,15 +341,13 @@ class ColumnEncoder:
             return ABSENT
         if stripped == UNKNOWN_LABEL and self.feature.unknown_code is not None:
             return self.feature.unknown_code
-        return self._number_code(stripped) if self._numeric else self._recoded_code(spelling)
+        return self._other_code(stripped, spelling)
 
-    def _recoded_code(self, text: str) -> int:
-        """Return the code of a value that public rules turn into a category (R31)."""
-        if self.feature.recoding is None:
-            return _UNKNOWN
-        return self._listed.get(self._recoding.text(text), _UNKNOWN)
-
-    def _number_code(self, text: str) -> int:
+    def _other_code(self, text: str, spelling: str) -> int:
+        """Return the code of a number, or of what public rules turn into a category (R31)."""
+        if not self._numeric:
+            text = self._recoding.text(spelling)
+            return self._listed.get(text, _UNKNOWN) if self.feature.recoding else _UNKNOWN
         number = self._written.number(text)
         if number is None:
             return _UNKNOWN
@@ -442,11 +442,6 @@ def _exact_codes(feature: Feature) -> dict[str, int]:
     return codes
 
 
-def _truth_values(feature: Feature) -> bool:
-    """Whether the categories are true and false, however they are spelt."""
-    return bool(feature.categories) and {*map(str.lower, feature.categories)} <= {*TRUTH}
-
-
 def special_numbers(feature: Feature, written: NumberText | DateText) -> dict[float, int]:
     """Return numbers that mean "missing" or "not applicable", and the codes that they have."""
     numbers: dict[float, int] = {}
@@ -457,10 +452,6 @@ def special_numbers(feature: Feature, written: NumberText | DateText) -> dict[fl
         if number is not None and code is not None:
             numbers.setdefault(number, code)
     return numbers
-
-
-def _spells_nan(text: str) -> bool:
-    return text.strip().lstrip("+-").lower() == "nan"
 
 
 def special_number(text: str, written: NumberText | DateText) -> float | None:

@@ -255,14 +255,11 @@ def _weights(tree: NumberTree, grid: Grid, slopes: Float64, level: int) -> Float
         finest = np.diff(grid.edges) * shares[grid.weekdays]
         return np.add.reduceat(finest, grid.starts[level])
     octave = np.searchsorted(grid.starts[0], grid.starts[level], side="right") - 1
-    return _power_weights(*grid.bounds(level), slopes[octave])
-
-
-def _power_weights(low: Float64, high: Float64, slopes: Float64) -> Float64:
-    """Return the mass of a density x^slope in every cell, near enough."""
+    # The mass of a density x^slope in every cell, near enough.
+    low, high = grid.bounds(level)
     width, centre = high - low, np.abs(low / 2 + high / 2)
     with np.errstate(divide="ignore", over="ignore"):
-        weights = width * np.where(centre > 0, centre, 1.0) ** slopes
+        weights = width * np.where(centre > 0, centre, 1.0) ** slopes[octave]
     return np.where(np.isfinite(weights) & (weights > 0), weights, width)
 
 

@@ -1,7 +1,7 @@
 """Categories that are found: counts of values, what finding them costs, the search (R29).
 
 `counted_values` takes the rows of a table, batch by batch and as often as asked, and gives the
-values that occur with their counts, in parts: one for every share of the values (`held_rows`).
+values that occur with their counts, in parts: one for every share of the values (`HeldRows`).
 They are exact, confidential, and in bounded memory. `plan_categories` needs no data: noise,
 threshold and delta' are fixed before any is read.
 """
@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import polars as pl
 
-from pegsynth.codec.held_rows import HeldRows
+from pegsynth.codec.code_table import HeldRows
 from pegsynth.kernels.arrays import Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.privacy.unseen_categories import smallest_threshold
@@ -60,7 +60,7 @@ def counted_values(
     while share < max(shares.values()):
         held = {
             feature: HeldRows(
-                _added,
+                lambda counted: counted.group_by(_VALUE).agg(pl.col(_COUNT).sum()),
                 most,
                 key=_VALUE,
                 share=share,
@@ -88,10 +88,6 @@ def _counted(values: pl.Series, feature: Feature) -> pl.DataFrame:
     text = candidates(values, feature).rename(_VALUE)
     counted = text.drop_nulls().value_counts(name=_COUNT)
     return counted.with_columns(pl.col(_COUNT).cast(pl.Int64))
-
-
-def _added(counted: pl.DataFrame) -> pl.DataFrame:
-    return counted.group_by(_VALUE).agg(pl.col(_COUNT).sum())
 
 
 DELTA_SHARE = Fraction(1, 10)
@@ -131,13 +127,6 @@ class CategoriesPlan:
 def private_names(schema: Schema) -> tuple[str, ...]:
     """Return the features whose categories are private."""
     return tuple(each.name for each in schema.features if each.private_categories)
-
-
-def delta_for(schema: Schema, delta: float | None) -> Fraction:
-    """Return what all searches take of a stated delta, fixed before any data is read."""
-    if delta is None or not private_names(schema):
-        return Fraction(0)
-    return Fraction(delta) * DELTA_SHARE
 
 
 def plan_categories(

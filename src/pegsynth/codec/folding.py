@@ -6,25 +6,24 @@ first known value counts. Nothing depends on where rows stand in the table or on
 adding or removing a unit adds or removes one wide row.
 
 `folded_reader` reads a long table, or two, as wide rows in bounded memory: when there are too many
-rows to hold at once, the table is read again for every share of the units (`held_rows`).
+rows to hold at once, the table is read again for every share of the units (`HeldRows`).
 `CountedRows` says which rows of a long table count. `joined` makes one table of two, for whoever
 compares whole units: rows with their unit's features.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from pegsynth.codec.code_table import HeldRows
 from pegsynth.codec.codec import check_both
 from pegsynth.codec.encoding import ColumnEncoder, moments_of
-from pegsynth.codec.held_rows import HeldRows
 from pegsynth.errors import DataError
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.schema.calendar_units import TEMPORAL
@@ -274,17 +273,6 @@ def _first_known(feature: Feature, values: pl.Series, starts: Int64) -> Int64:
     return found
 
 
-def wide_types(
-    types: dict[str, pl.DataType], panel: Panel, names: Sequence[str]
-) -> dict[str, pl.DataType]:
-    """Return the types of wide columns, as their long columns declare them."""
-    found = {name: types[name] for name in panel.fixed if name in types}
-    for name in names:
-        if name in types and name not in panel.fixed:
-            found |= {panel.at(name, position): types[name] for position in panel.positions}
-    return found
-
-
 class CountedRows:
     """Looks at the rows of a panel, batch by batch.
 
@@ -343,12 +331,20 @@ def folded_reader(
         check_both(table.columns, needed=needed, known=known, source=table.source)
     columns = folding.wide_names
     units = None if rows is reader else reader
+    # Wide columns have the types that their long columns declare.
+    panel, declared = folding.panel, {**rows.dtypes, **reader.dtypes}
+    types = {
+        panel.at(name, position): declared[name]
+        for name in schema.names
+        for position in panel.positions
+        if name in declared
+    }
     part = FoldedPart(rows, folding, max(most_cells // len(folding.needed), 1), units)
     return replace(
         reader,
         columns=columns,
         parts=(part,),
-        dtypes=wide_types({**rows.dtypes, **reader.dtypes}, folding.panel, schema.names),
+        dtypes=types,
         untyped=frozenset(columns),
         # Wide rows are in the order of their units' names, however the long ones come.
         steady=True,
@@ -459,11 +455,12 @@ def joined(units: pl.DataFrame, rows: pl.DataFrame, panel: Panel) -> pl.DataFram
     return rows.join(units.select(key, *features), on=key, how="inner", maintain_order="left")
 
 
-def as_one(table: Any, schema: Schema) -> Any:
+def as_one(table: Any, schema: Schema, *, may_be_empty: bool = False) -> Any:
     """Return two tables, given as a pair, as one; any other table as it is."""
     if schema.panel is None or schema.panel.tables is None or not isinstance(table, tuple):
         return table
-    with open_table(TablePair(*table), dialect=schema.dialect) as reader:
+    pair = TablePair(*table)
+    with open_table(pair, dialect=schema.dialect, confidential=may_be_empty) as reader:
         return joined_original(reader, schema)
 
 
@@ -482,15 +479,3 @@ def joined_original(reader: TableReader, schema: Schema) -> pl.DataFrame:
     units = pl.concat(list(reader.batches([panel.unit, *panel.fixed])))
     rows = pl.concat(list(reader.children.batches([panel.unit, *changing])))
     return joined(units, rows, panel)
-
-
-def joined_files(units: Path, rows: Path, schema: Schema) -> pl.DataFrame:
-    """Return two published tables as one."""
-    if schema.panel is None:
-        raise ValueError("the schema has no panel")
-    tables = []
-    for path in (units, rows):
-        # Units of a release may have no rows at all.
-        with open_table(str(path), confidential=True) as reader:
-            tables.append(pl.concat(list(reader.batches())))
-    return joined(tables[0], tables[1], schema.panel)

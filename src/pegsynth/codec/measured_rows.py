@@ -11,8 +11,7 @@ texts (R29). The rows that count are chosen once and are the same for all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Self
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import polars as pl
@@ -21,6 +20,7 @@ from pegsynth.codec.code_table import CodeTable, KeptRows, kept_rows
 from pegsynth.codec.codec import Encoder
 from pegsynth.codec.finding_categories import counted_values, private_names
 from pegsynth.codec.number_grid import grid_schema
+from pegsynth.codec.pair_counts import TableCounter
 from pegsynth.codec.paying import CodecCounts, wants_grids
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Codes, Int64
@@ -30,7 +30,7 @@ from pegsynth.schema.schema import Schema
 from pegsynth.tables.reader import TableReader
 
 
-class GridCounter:
+class GridCounter(TableCounter[str]):
     """Counts rows by the cells of every grid, its special categories included.
 
     Parameters
@@ -41,36 +41,21 @@ class GridCounter:
 
     def __init__(self, schema: Schema) -> None:
         self.names = schema.names
-        self._ends = np.cumsum(schema.category_counts)
-        self._cells = np.zeros(int(self._ends[-1]), dtype=np.int64)
+        spaces = {
+            name: (1, count) for name, count in zip(self.names, schema.category_counts, strict=True)
+        }
+        super().__init__(spaces, most_dense=max(schema.category_counts), threads=1)
 
     def add(self, batch: Codes) -> None:
         """Count one batch of code rows."""
         if batch.shape[1] != len(self.names):
             raise ParameterError(f"a batch must have {len(self.names)} columns of codes")
-        for column, line in zip(batch.T, self._lines(), strict=True):
+        for column, line in zip(batch.T, self._flat.values(), strict=True):
             np.add(line, np.bincount(column, minlength=len(line)), out=line)
 
     def counts(self) -> dict[str, Int64]:
         """Return the counts of every feature so far."""
-        return {name: line.copy() for name, line in zip(self.names, self._lines(), strict=True)}
-
-    def arrays(self) -> dict[str, Int64]:
-        """Return all counts so far as plain arrays; they change with the next batch."""
-        return {"cells": self._cells}
-
-    def absorb(self, arrays: Mapping[str, Int64]) -> None:
-        """Add counts of other rows."""
-        self._cells += arrays["cells"]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Nothing to let go of: counters on a cluster are opened and closed."""
-
-    def _lines(self) -> list[Int64]:
-        return np.split(self._cells, self._ends[:-1])
+        return {name: line.copy() for name, line in self._flat.items()}
 
 
 def count_grid(batches: Iterable[Codes], schema: Schema) -> dict[str, Int64]:

@@ -34,10 +34,9 @@ import numpy as np
 
 from pegsynth.codec.levels import rare_grid
 from pegsynth.kernels.arrays import Float64, Int64
-from pegsynth.schema.binning import within_type
+from pegsynth.schema.binning import exact, within_type
 from pegsynth.schema.calendar_units import SECONDS, bounds, marks, per_day, weekdays
 from pegsynth.schema.feature import Feature, measured_recoding
-from pegsynth.schema.recoding import exact
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.temporal import chain
 
@@ -179,8 +178,16 @@ class Grid:
         return totals
 
 
-def grid_of(feature: Feature) -> Grid:
-    """Return the grid of a numeric feature: a function of the schema alone."""
+def grid_of(feature: Feature, between: tuple[float, float] | None = None) -> Grid:
+    """Return the grid of a numeric feature: a function of the schema alone.
+
+    Parameters
+    ----------
+    between
+        The ends of the grid of a feature whose edges were private when it was measured.
+    """
+    if between is not None:
+        return _grid(_decimals(feature), *between, ())
     if feature.calendar:
         return _calendar_grid(feature)
     if feature.edges:
@@ -188,11 +195,6 @@ def grid_of(feature: Feature) -> Grid:
     else:
         lowest, highest = _bounds(feature)
     return _grid(_decimals(feature), lowest, highest, feature.edges)
-
-
-def grid_between(feature: Feature, lowest: float, highest: float) -> Grid:
-    """Return the grid of a feature whose edges were private when it was measured."""
-    return _grid(_decimals(feature), lowest, highest, ())
 
 
 def _decimals(feature: Feature) -> int | None:
@@ -284,9 +286,9 @@ def _grid(decimals: int | None, lowest: float, highest: float, public: tuple[flo
     close = lowest * highest > 0 and highest - lowest < _CLOSE * min(abs(lowest), abs(highest))
     offset = np.rint(lowest * scale) if close else 0.0
     # Whole units divided by a power of ten round once, as text that is read as a number does.
+    every = ((each + offset) / scale for each in (octaves, eighths, parts))
     marks = [
-        np.unique(_inside((each + offset) / scale, lowest, highest))
-        for each in (octaves, eighths, parts)
+        np.unique(np.append(lowest, each[(each > lowest) & (each < highest)])) for each in every
     ]
     finer = (
         _unit_marks(marks[-1], highest, scale, unit),
@@ -299,10 +301,6 @@ def _grid(decimals: int | None, lowest: float, highest: float, public: tuple[flo
     starts = tuple(np.searchsorted(finest, mark).astype(np.int64) for mark in (*marks, finest))
     edges.flags.writeable = False
     return Grid(edges, starts, unit)
-
-
-def _inside(marks: Float64, lowest: float, highest: float) -> Float64:
-    return np.concatenate(([lowest], marks[(marks > lowest) & (marks < highest)]))
 
 
 def _whole_marks() -> tuple[Float64, Float64, Float64]:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from pegsynth.codec.bin_shape import Shape
 from pegsynth.codec.clipped_sum import SUM_PART
 from pegsynth.codec.finding_categories import (
+    DELTA_SHARE,
     CategoriesPlan,
     Part,
-    delta_for,
     find_categories,
     frequent_categories,
     plan_categories,
@@ -144,7 +144,9 @@ class CodecBudget:
     def of(cls, schema: Schema, budget: Budget) -> CodecBudget:
         """Return what a schema may take of a budget; refuse one that cannot pay for it."""
         check_budget(schema, budget)
-        budget = replace(budget, delta_taken=delta_for(schema, budget.delta))
+        # What all searches take of a stated delta is fixed before any data is read.
+        delta = Fraction(budget.delta or 0) * DELTA_SHARE if private_names(schema) else Fraction(0)
+        budget = replace(budget, delta_taken=delta)
         whole = whole_of(budget)
         return cls(schema, budget, whole, price_of(schema, whole))
 
@@ -239,11 +241,6 @@ class CodecCounts:
 def wants_codec(schema: Schema) -> bool:
     """Whether edges, shapes or categories of any feature are to be measured."""
     return any(each.wants_shape or each.private_categories for each in schema.features)
-
-
-def wants_numbers(schema: Schema) -> bool:
-    """Whether edges or shapes of any feature are to be measured."""
-    return any(each.wants_shape and each.binned for each in schema.features)
 
 
 def wants_grids(schema: Schema) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import polars as pl
@@ -16,12 +17,13 @@ from pegsynth.schema.binning import within_type
 from pegsynth.schema.calendar_units import TEMPORAL
 from pegsynth.schema.date_text import DateText, is_temporal
 from pegsynth.schema.dtypes import dtype_name, typed_labels
-from pegsynth.schema.feature import Feature
-from pegsynth.schema.missing_codes import kept_codes
+from pegsynth.schema.feature import Feature, kept_codes
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.panel import Panel
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.wide_schema import long_schema
+
+Unfolded = TypeVar("Unfolded")
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,10 @@ class Unfolding:
         if self.schema.panel is None or not self.schema.panel.wide:
             raise ValueError("the schema is not that of a folded panel")
         return self.schema.panel
+
+    def pair(self, wide: pl.DataFrame, first: int = 1) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Return units and their rows as two tables, whose keys agree."""
+        return self.units(wide, first), self.rows(wide, first)
 
     def units(self, wide: pl.DataFrame, first: int = 1) -> pl.DataFrame:
         """Return the first of two tables, units numbered from `first` on."""
@@ -75,7 +81,13 @@ class Unfolding:
             lines = [wide.get_column(panel.at(name, p)) for p in panel.positions]
             if name == panel.time and column.kind == "numeric":
                 lines = _summed(column, lines, book)
-            made[name] = _retyped(column, lines, places, book)
+            # A column has the type that it has where no row is absent.
+            wanted = lines[0].dtype
+            if all(line.dtype == wanted for line in lines):
+                made[name] = places.joined([line.alias(name) for line in lines])
+                continue
+            texts = [text_of(column, line, book).alias(name) for line in lines]
+            made[name] = _as_type(column, places.joined(texts), wanted, book)
         known = {column.name for column in self.schema.columns}
         extra = [name for name in wide.columns if name not in known]
         made |= {name: wide.get_column(name).gather(places.units) for name in extra}
@@ -87,21 +99,13 @@ class Unfolding:
         return pl.DataFrame([made[name].alias(name) for name in order])
 
 
-def unfolded_pairs(
-    unfolding: Unfolding, frames: Iterator[pl.DataFrame]
-) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
-    """Yield units and their rows as two tables; keys are numbered through, and agree."""
+def unfolded(
+    unfold: Callable[[pl.DataFrame, int], Unfolded], frames: Iterable[pl.DataFrame]
+) -> Iterator[Unfolded]:
+    """Yield what wide frames unfold to, with the number of their first unit: they count through."""
     first = 1
     for wide in frames:
-        yield unfolding.units(wide, first), unfolding.rows(wide, first)
-        first += wide.height
-
-
-def unfolded_frames(unfolding: Unfolding, frames: Iterator[pl.DataFrame]) -> Iterator[pl.DataFrame]:
-    """Yield the long rows of wide frames; units are numbered through."""
-    first = 1
-    for wide in frames:
-        yield unfolding.rows(wide, first)
+        yield unfold(wide, first)
         first += wide.height
 
 
@@ -124,17 +128,6 @@ class _Places:
             for position, line in enumerate(lines, start=1)
         ]
         return pl.concat(there).gather(self._order)
-
-
-def _retyped(
-    column: Feature, lines: Sequence[pl.Series], places: _Places, book: Schema
-) -> pl.Series:
-    """Return a column in the type that it has where no row is absent."""
-    wanted = lines[0].dtype
-    if all(line.dtype == wanted for line in lines):
-        return places.joined([line.alias(column.name) for line in lines])
-    texts = [text_of(column, line, book).alias(column.name) for line in lines]
-    return _as_type(column, places.joined(texts), wanted, book)
 
 
 def _as_type(column: Feature, texts: pl.Series, wanted: pl.DataType, book: Schema) -> pl.Series:

@@ -9,8 +9,7 @@ from pegsynth.datasets.discharge import (
     discharge_schema,
     reviewed_discharge_draft,
 )
-from pegsynth.datasets.households import households, households_schema
-from pegsynth.datasets.stays import panel, panel_schema
+from pegsynth.datasets.units_with_rows import households, households_schema, panel, panel_schema
 
 __all__ = [
     "discharge",

@@ -263,7 +263,10 @@ def _chunk(draws: SeekableDraws) -> pl.DataFrame:
     )
     care = draws.category("care", _weights()["care"], len(figures()["stages"]) * diagnosis + stage)
     acute = care == 0
-    surgical = _surgical(draws, diagnosis, acute, stage)
+    # There are operations by diagnosis; hardly any outside acute care.
+    operated = _column("diagnoses", "surgical")[diagnosis] * _figure("surgery_by_stage")[stage]
+    operated[~acute] = figures()["surgery_outside_acute"]
+    surgical = draws.chance("surgery", operated)
     gravity = _column("diagnoses", "gravity").astype(np.int64)[diagnosis]
     severity = draws.category(
         "severity", _weights()["severity"], (stage * 3 + gravity) * len(_categories("typ")) + care
@@ -323,14 +326,6 @@ def _age(draws: SeekableDraws, group: Codes) -> Codes:
     years = 5 * bins + (5 * within).astype(np.int64)
     oldest = 80 + np.searchsorted(_weights()["oldest"], within, side="right")
     return np.where(bins == 0, youngest, np.where(bins == 16, oldest, years))
-
-
-def _surgical(draws: SeekableDraws, diagnosis: Codes, acute: Flags, stage: Codes) -> Flags:
-    """Whether there is an operation, by diagnosis; hardly any outside acute care."""
-    operated = _column("diagnoses", "surgical")[diagnosis]
-    operated *= _figure("surgery_by_stage")[stage]
-    operated[~acute] = figures()["surgery_outside_acute"]
-    return draws.chance("surgery", operated)
 
 
 def _stay(draws: SeekableDraws, known: Mapping[str, Codes]) -> Codes:

@@ -30,7 +30,7 @@ from pegsynth.inference.choice import weight_columns
 from pegsynth.inference.statistics import NOTHING, Estimate, spread
 from pegsynth.inference.value_columns import TableValues, ValueCollector
 from pegsynth.kernels.arrays import Codes, Float64, Int64
-from pegsynth.options.weight_names import weight_file
+from pegsynth.options import weight_file
 from pegsynth.schema import Feature, Schema
 from pegsynth.tables.reader import TableReader
 from pegsynth.tables.table_input import opened

@@ -23,7 +23,7 @@ import numpy as np
 
 from pegsynth.errors import ParameterError
 from pegsynth.inference.combining_rules import REPLICATED, Numbers, ReplicateDesign, Rule
-from pegsynth.options.weight_names import WEIGHT, named_weights
+from pegsynth.options import WEIGHT, named_weights
 from pegsynth.privacy import Ledger
 from pegsynth.privacy.assumptions import Parameters
 from pegsynth.privacy.draw_events import DRAWS, Draws, UrnDraws

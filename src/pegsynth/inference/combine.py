@@ -32,7 +32,7 @@ from pegsynth.inference.ledger_support import (
     status_of,
     support_note,
 )
-from pegsynth.options.weight_names import WEIGHT
+from pegsynth.options import WEIGHT
 from pegsynth.privacy import Ledger
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from pegsynth.errors import ParameterError
 from pegsynth.inference.statistics import Estimate, interval
 from pegsynth.kernels.arrays import Float64
-from pegsynth.options.weight_names import WEIGHT, named_weights
+from pegsynth.options import WEIGHT, named_weights
 
 PART: Final = 0.2
 """The part f of sampling error and noise that replicates have."""

@@ -44,7 +44,7 @@ from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream, Words
 from pegsynth.runtime import Stop, run_each
 from pegsynth.schema.date_text import DateText, is_temporal
-from pegsynth.schema.missing_codes import missing_codes
+from pegsynth.schema.feature import missing_codes
 from pegsynth.schema.temporal import chain
 
 if TYPE_CHECKING:

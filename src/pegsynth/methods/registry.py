@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pegsynth.errors import ParameterError
 from pegsynth.options import (
@@ -27,7 +27,7 @@ from pegsynth.options import (
     RowOptions,
     SweepOptions,
 )
-from pegsynth.options._kinds import METADATA, Option
+from pegsynth.options._kinds import Option, declared
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import AnyMethod
@@ -163,11 +163,6 @@ def taking(option: str) -> tuple[str, ...]:
     return tuple(name for name in names() if option in options_of(name).__dataclass_fields__)
 
 
-def method_options() -> dict[str, tuple[Option, Any]]:
-    """Return every option of any method with its default, each once."""
-    return {
-        each.name: (each.metadata[METADATA], each.default)
-        for name in names()
-        for each in fields(options_of(name))
-        if METADATA in each.metadata
-    }
+def method_options() -> dict[str, Option]:
+    """Return every option of any method, each once."""
+    return declared(*map(options_of, names()))

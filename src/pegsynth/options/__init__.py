@@ -26,6 +26,8 @@ from pegsynth.options._methods import (
     MOST_VISITS,
     PAPER_METHOD,
     REPLICATES,
+    ROW,
+    WEIGHT,
     BlockSizeOptions,
     CapOptions,
     GivenOptions,
@@ -42,8 +44,9 @@ from pegsynth.options._methods import (
     ReplicateOptions,
     RowOptions,
     SweepOptions,
+    named_weights,
+    weight_file,
 )
-from pegsynth.options.weight_names import WEIGHT, named_weights
 from pegsynth.runtime import usable_processors
 
 if TYPE_CHECKING:
@@ -183,6 +186,13 @@ class SourceOptions:
         "TOML file of analyses and tables that the release is to hold (R26).",
         unless=_BY_SCHEMA,
     )
+
+    def source(self, data: Any) -> Any:
+        """Return a table, or two, with what was said here of where it is and which rows."""
+        from pegsynth.tables.table_input import named_source
+
+        rowwise = self.query_is_rowwise
+        return named_source(data, table=self.table, query=self.query, rowwise=rowwise)
 
     @property
     def dialect(self) -> Dialect:
@@ -353,6 +363,7 @@ __all__ = [
     "MOST_VISITS",
     "PAPER_METHOD",
     "REPLICATES",
+    "ROW",
     "WEIGHT",
     "BlockSizeOptions",
     "BookOptions",
@@ -379,4 +390,5 @@ __all__ = [
     "SourceOptions",
     "SweepOptions",
     "named_weights",
+    "weight_file",
 ]

@@ -13,7 +13,7 @@ import numbers
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields
 from functools import wraps
 from pathlib import Path
 from typing import Any, Literal, ParamSpec, TypeVar
@@ -48,7 +48,7 @@ _Group = TypeVar("_Group")
 
 @dataclass(frozen=True)
 class Option:
-    """What is known of an option beside its name, type and default.
+    """What is known of an option beside its name and type.
 
     Parameters
     ----------
@@ -81,6 +81,7 @@ class Option:
     unless: str = ""
     flag: str = ""
     harmless: tuple[object, ...] = ()
+    default: Any = None
 
     @property
     def text(self) -> str:
@@ -120,7 +121,7 @@ def option(
     **more: Any,
 ) -> Any:
     """Declare an option of a group; see `Option`."""
-    return field(default=default, metadata={METADATA: Option(kind, help, **more)})
+    return field(default=default, metadata={METADATA: Option(kind, help, default=default, **more)})
 
 
 def again(group: type, name: str) -> Any:
@@ -139,20 +140,6 @@ def declared(*groups: type) -> dict[str, Option]:
     }
 
 
-def own_options(group: type) -> dict[str, tuple[Option, Any]]:
-    """Return the options that a group declares itself, with their defaults."""
-    return {
-        each.name: (each.metadata[METADATA], each.default)
-        for each in fields(group)
-        if METADATA in each.metadata and each.name in group.__annotations__
-    }
-
-
-def is_group(kind: Any) -> bool:
-    """Whether a type is a group of declared options."""
-    return is_dataclass(kind) and any(METADATA in each.metadata for each in fields(kind))
-
-
 def made_of(group: type[_Group], options: dict[str, Any]) -> _Group:
     """Take the options of a group out of some, and return them as one value."""
     return group(**{name: options.pop(name) for name in declared(group) if name in options})
@@ -160,14 +147,11 @@ def made_of(group: type[_Group], options: dict[str, Any]) -> _Group:
 
 def check_options(group: Any) -> None:
     """Check every option of a group and put it in its plain form."""
-    for each in fields(group):
-        if METADATA not in each.metadata:
-            continue
-        declaration: Option = each.metadata[METADATA]
-        value = getattr(group, each.name)
-        if value is None and declaration.kind == "whole" and each.default is not None:
-            check_whole(each.name, None, least=declaration.least)
-        object.__setattr__(group, each.name, declaration.checked(each.name, value))
+    for name, each in declared(type(group)).items():
+        value = getattr(group, name)
+        if value is None and each.kind == "whole" and each.default is not None:
+            check_whole(name, None, least=each.least)
+        object.__setattr__(group, name, each.checked(name, value))
 
 
 def flag_of(name: str) -> str:
@@ -194,10 +178,6 @@ def check_whole(name: str, value: object, *, least: int = 1) -> int:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:60]}.."
-
-
-def _whole(each: Option, flag: str, value: object) -> int:
-    return check_whole(flag.removeprefix("--"), value, least=each.least)
 
 
 def _number(each: Option, flag: str, value: object) -> float:
@@ -231,10 +211,6 @@ def _path(each: Option, flag: str, value: object) -> str | Path:
     if not str(value):
         raise ParameterError(f"{flag} is empty; leave it out or fill it in")
     return value
-
-
-def _file(each: Option, flag: str, value: object) -> Path:
-    return Path(_path(each, flag, value))
 
 
 def _values(each: Option, flag: str, value: object) -> tuple[tuple[str, str], ...]:
@@ -318,10 +294,6 @@ def _steps(each: Option, flag: str, value: object) -> tuple[tuple[str, Any], ...
     return tuple(found)
 
 
-def _texts(each: Option, flag: str, value: object) -> tuple[str, ...]:
-    return tuple(_text(each, flag, text) for text in _several(flag, value))
-
-
 def _tables(each: Option, flag: str, value: object) -> tuple[tuple[str, ...], ...]:
     """Return lists of names, each a sequence or one text with commas."""
     found = []
@@ -331,27 +303,23 @@ def _tables(each: Option, flag: str, value: object) -> tuple[tuple[str, ...], ..
     return tuple(found)
 
 
-def _as_it_is(each: Option, flag: str, value: Any) -> Any:
-    """Return rows or a document; what reads them refuses what it cannot read."""
-    return value
-
-
 _KINDS: Mapping[Kind, tuple[Any, Callable[[Option, str, Any], object]]] = {
-    "whole": (int, _whole),
+    "whole": (int, lambda o, flag, v: check_whole(flag.removeprefix("--"), v, least=o.least)),
     "number": (float, _number),
     "flag": (bool, _yes_or_no),
     "choice": (str, _choice),
     "text": (str, _text),
     "path": (str, _path),
-    "file": (Path, _file),
+    "file": (Path, lambda *stated: Path(_path(*stated))),
     "values": (list[str], _values),
     "names": (str, _names),
     "shares": (list[str], _shares),
     "steps": (list[str], _steps),
-    "texts": (list[str], _texts),
+    "texts": (list[str], lambda o, flag, v: tuple(_text(o, flag, t) for t in _several(flag, v))),
     "tables": (list[str], _tables),
-    "rows": (str, _as_it_is),
-    "document": (Path, _as_it_is),
+    # What reads rows or a document refuses what it cannot read.
+    "rows": (str, lambda _, __, value: value),
+    "document": (Path, lambda _, __, value: value),
 }
 """What is typed on the command line, and how a value becomes plain or is refused."""
 
@@ -403,13 +371,13 @@ def keywords(
     **defaults
         Other defaults than those declared.
     """
+    options = declared(*groups)
     taken = {
-        each.name: defaults.get(each.name, each.default)
-        for group in groups
-        for each in fields(group)
-        if METADATA in each.metadata and each.name not in without
+        name: defaults.get(name, each.default)
+        for name, each in options.items()
+        if name not in without
     }
-    renamed = {each.flag: name for name, each in declared(*groups).items() if each.flag}
+    renamed = {each.flag: name for name, each in options.items() if each.flag}
 
     def decorate(function: Callable[_Parameters, _Result]) -> Callable[_Parameters, _Result]:
         own = inspect.signature(function)

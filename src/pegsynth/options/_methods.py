@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Literal, get_args
 
 from pegsynth.errors import ParameterError
 from pegsynth.options._kinds import check_options, option
-from pegsynth.options.weight_names import WEIGHT, named_weights
 
 Order = Literal["public", "private", "data"]
 PriorKind = Literal["uniform", "marginal", "levels"]
@@ -22,6 +21,11 @@ AUTO = "auto"
 PAPER_METHOD = "pegs"
 """What ``auto`` takes without a total epsilon; also draws from a model without a budget."""
 
+WEIGHT = "pegs_weight"
+"""The weight of a row, unless it is called otherwise; replicates have _1, _2, .. behind."""
+ROW = "row"
+"""The column of a file of weights that numbers the rows of the table beside it, from 1 on."""
+_WEIGHTS = "-weights"
 _WEIGHT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,23}")
 MOST_VISITS = 2**31
 MOST_REPLICATES = 1000
@@ -268,3 +272,19 @@ class ReplicateOptions(MethodOptions):
     def weight_names(self) -> tuple[str, ...]:
         """The columns that weights add: that of the published counts, and K replicates."""
         return named_weights(self.weight_name, self.replicates or 0)
+
+
+def named_weights(name: str, replicates: int) -> tuple[str, ...]:
+    """Return the names of a weight and of its replicates; none where there are no replicates."""
+    numbered = tuple(f"{name}_{number}" for number in range(1, replicates + 1))
+    return (name, *numbered) if numbered else ()
+
+
+def weight_file(table: str | PurePath) -> str:
+    """Return the name of the file of weights that belongs to the file of a table.
+
+    >>> weight_file("synthetic-1.csv")
+    'synthetic-1-weights.csv'
+    """
+    path = PurePath(table)
+    return f"{path.stem}{_WEIGHTS}{path.suffix}"

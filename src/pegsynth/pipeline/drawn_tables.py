@@ -20,8 +20,7 @@ from pegsynth.codec.folding import Folding
 from pegsynth.codec.unfolding import (
     Unfolding,
     check_unfolds,
-    unfolded_frames,
-    unfolded_pairs,
+    unfolded,
     with_types,
 )
 from pegsynth.errors import ParameterError
@@ -185,7 +184,7 @@ def drawn_frames(
         check_unfolds(how)
         unfolding = Unfolding(model.schema, tuple(model.columns))
         wide_frames = drawn_frames(session, rows, datasets, how=how, wide=True, progress=progress)
-        return [unfolded_frames(unfolding, frames) for frames in wide_frames]
+        return [unfolded(unfolding.rows, frames) for frames in wide_frames]
     told = Decoding(how, listed, rows, progress)
     count = getattr(session.plan.options, "replicates", None)
     calibration: Calibration | None = getattr(session.sampler, "calibration", None)
@@ -193,7 +192,11 @@ def drawn_frames(
         raise labels_of_declared()
     if count is not None:
         check_weight_names(table_schema(model, wide=wide), session.plan.options)
-    models = _own_models(session, datasets)
+    models = [model] * datasets
+    if datasets >= LEAST_REPLICATES and not getattr(session.plan.options, "shared_noise", True):
+        # Tables with noise of their own have shapes of their own.
+        shapes = _shape_replicates(model, stream, datasets, drawn=True, beyond=False)
+        models = [replace(model, shapes=each) for each in shapes]
     if calibration is not None:
         versions = session.draw_declared(rows, datasets, OVERSAMPLED)
         tables = [
@@ -224,15 +227,6 @@ def _with_codes(
 
     for frame in decoded(model, remembered(), stream, told):
         yield waiting.popleft(), frame
-
-
-def _own_models(session: Session, datasets: int) -> list[Model]:
-    """Return the model of every table: with shapes of its own where it has noise of its own."""
-    model = session.model
-    if datasets < LEAST_REPLICATES or getattr(session.plan.options, "shared_noise", True):
-        return [model] * datasets
-    shapes = _shape_replicates(model, session.stream, datasets, drawn=True, beyond=False)
-    return [replace(model, shapes=each) for each in shapes]
 
 
 def _shape_replicates(
@@ -296,7 +290,7 @@ def drawn_pairs(
     check_unfolds(how)
     unfolding = Unfolding(session.model.schema)
     tables = drawn_frames(session, rows, datasets, how=how, wide=True, progress=progress)
-    return [unfolded_pairs(unfolding, frames) for frames in tables]
+    return [unfolded(unfolding.pair, frames) for frames in tables]
 
 
 def _weighted(
@@ -446,11 +440,7 @@ def completed_versions(
     # Whole units are completed: what a unit lacks in one row, its other rows tell.
     folding = Folding(long_schema(schema))
     folded = folding.fold(folding.prepared(frame))
-    unfolding = Unfolding(schema, tuple(model_columns(session.model, frame)))
+    written = session.model.columns or frame.columns
+    unfolding = Unfolding(schema, tuple(name for name in written if name in frame.columns))
     completed = completed_frames(folded, schema, stream, **told)
     return [with_types(unfolding.rows(each), schema, frame.schema) for each in completed]
-
-
-def model_columns(model: Model, frame: pl.DataFrame) -> list[str]:
-    """Return the columns of a long table in the order that a model writes them."""
-    return [name for name in model.columns or frame.columns if name in frame.columns]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from pegsynth import options
 from pegsynth.codec.paying import (
     codec_costs,
     foreseen,
@@ -37,27 +38,6 @@ from pegsynth.methods.released import (
     labels_of_declared,
     settle_declared,
 )
-from pegsynth.options import (
-    AUTO,
-    PAPER_METHOD,
-    REPLICATES,
-    BlockSizeOptions,
-    BookOptions,
-    BudgetOptions,
-    CapOptions,
-    CompletionOptions,
-    EngineOptions,
-    KeyOptions,
-    LogLinearOptions,
-    MethodChoice,
-    PartialOptions,
-    PriorOptions,
-    ProperOptions,
-    ReplicateOptions,
-    RowOptions,
-    RunOptions,
-    SourceOptions,
-)
 from pegsynth.options._kinds import check_options
 from pegsynth.privacy import Budget, Shares
 from pegsynth.privacy.guesses import gain_of
@@ -81,22 +61,22 @@ _FITTED = ("heads", "tail_bits", "order", "order_rows")
 
 @dataclass(frozen=True)
 class Request(
-    EngineOptions,
-    SourceOptions,
-    RunOptions,
-    BookOptions,
-    BudgetOptions,
-    CompletionOptions,
-    ReplicateOptions,
-    ProperOptions,
-    LogLinearOptions,
-    CapOptions,
-    BlockSizeOptions,
-    PriorOptions,
-    PartialOptions,
-    KeyOptions,
-    RowOptions,
-    MethodChoice,
+    options.EngineOptions,
+    options.SourceOptions,
+    options.RunOptions,
+    options.BookOptions,
+    options.BudgetOptions,
+    options.CompletionOptions,
+    options.ReplicateOptions,
+    options.ProperOptions,
+    options.LogLinearOptions,
+    options.CapOptions,
+    options.BlockSizeOptions,
+    options.PriorOptions,
+    options.PartialOptions,
+    options.KeyOptions,
+    options.RowOptions,
+    options.MethodChoice,
 ):
     """All options of a release. Options that do not go together are refused when it is settled.
 
@@ -139,11 +119,11 @@ class Request(
             )
 
     @classmethod
-    def of(cls, **options: Any) -> Request:
+    def of(cls, **stated: Any) -> Request:
         """Make a request of options, those of registered methods among them."""
         known = cls.__dataclass_fields__
-        own = {name: value for name, value in options.items() if name not in known}
-        return cls(**{n: v for n, v in options.items() if n in known}, own=own)
+        own = {name: value for name, value in stated.items() if name not in known}
+        return cls(**{n: v for n, v in stated.items() if n in known}, own=own)
 
     def stated(self, name: str, default: Any = None) -> Any:
         """Return an option by its name, that of a registered method or ours."""
@@ -166,7 +146,7 @@ class Request(
     @property
     def budget(self) -> Budget:
         """The stated budget."""
-        return self.budget_of(self.method or PAPER_METHOD)
+        return self.budget_of(self.method or options.PAPER_METHOD)
 
     def budget_of(self, name: str) -> Budget:
         """Return the stated budget for a method; those without any proof take none."""
@@ -176,28 +156,20 @@ class Request(
                 "partially synthetic tables publish their other columns as they are, so no budget "
                 "can hold; leave it out, or perturb without a guarantee with --no-guarantee"
             )
-        if name != AUTO and not get(name).has_proof:
+        if name != options.AUTO and not get(name).has_proof:
             if stated:
                 raise BudgetError(
                     f"{name} has no privacy guarantee at any price; leave the budget out"
                 )
             return Budget(alpha=0.0)
-        return Budget(alpha=0.0) if partial and not stated else self._stated_budget
-
-    @cached_property
-    def _stated_budget(self) -> Budget:
+        if partial and not stated:
+            return Budget(alpha=0.0)
         given = {name: getattr(self, name) for name in (*_BUDGETS, "delta")}
-        try:
-            return Budget(**given, shares=self.shares or Shares())
-        except BudgetError as error:
-            # `privacy` knows no flags, so the message is completed here.
-            raise BudgetError(
-                _BUDGET_WORDS.sub(lambda found: "--" + found[0].replace(" ", "-"), str(error))
-            ) from None
+        return _stated_budget(self.shares or Shares(), **given)
 
     def options_for(
         self, method: AnyMethod, *, saved: bool = False, lenient: bool = False
-    ) -> RowOptions:
+    ) -> options.RowOptions:
         """Return the options of a method, refusing what it does not take.
 
         Parameters
@@ -207,16 +179,16 @@ class Request(
         lenient
             Leave out what the method does not take, as a comparison of methods does.
         """
-        for name, (each, default) in method_options().items():
+        for name, each in method_options().items():
             value = self.stated(name)
             taken = name in method.options.__dataclass_fields__
             meant = method.harmless.get(name, each.harmless)
-            if not (taken or lenient) and value not in (None, (), False, default, *meant):
+            if not (taken or lenient) and value not in (None, (), False, each.default, *meant):
                 others = ", ".join(taking(name))
                 raise ParameterError(f"{each.flag_of(name)} goes with --method {others} only")
         given = {each.name: self.stated(each.name, each.default) for each in fields(method.options)}
-        options: RowOptions = method.options(**given)
-        return method.saved_options(options) if saved else options
+        made: options.RowOptions = method.options(**given)
+        return method.saved_options(made) if saved else made
 
     def settled(
         self, schema: Schema, *, saved: bool = False, able: Able | None = None
@@ -233,11 +205,11 @@ class Request(
             Refuses methods that ``auto`` must not take.
         """
         found = self._declared_method(schema)
-        if found is None and self.method != AUTO:
-            return replace(self, method=self.method or PAPER_METHOD), ()
+        if found is None and self.method != options.AUTO:
+            return self if self.method else replace(self, method=options.PAPER_METHOD), ()
         partial = bool(self.synthesize)
         method, reason = found or settle_method(
-            AUTO,
+            options.AUTO,
             self.planned_schema(schema),
             self.asked(schema, saved=saved, able=able),
             epsilon=self.epsilon,
@@ -263,15 +235,15 @@ class Request(
         without = self.datasets > 1 or self.complete or apart
         if without or "replicates" not in get(self.method or "").options.__dataclass_fields__:
             return self
-        return replace(self, replicates=REPLICATES)
+        return replace(self, replicates=options.REPLICATES)
 
     def _declared_method(self, schema: Schema) -> tuple[str, str] | None:
         """Return the method that holds declared analyses, and why; None if there are none."""
         if not (schema.analyses or schema.tables_wanted):
             return None
-        method = self.method or PAPER_METHOD
+        method = self.method or options.PAPER_METHOD
         able = [each.name for each in methods() if each.released]
-        if method == AUTO and able and not self.synthesize:
+        if method == options.AUTO and able and not self.synthesize:
             return able[0], f"{able[0]}, because analyses or tables were declared"
         if method not in able or self.synthesize:
             raise ParameterError(
@@ -291,18 +263,18 @@ class Request(
         """Return what is asked of each method by its name: the budget that its codec leaves."""
         book = wide_schema(schema)
 
-        def of(name: str) -> tuple[Budget, RowOptions]:
+        def of(name: str) -> tuple[Budget, options.RowOptions]:
             method = get(name)
             if able is not None:
                 able(method)
             if (book.analyses or book.tables_wanted) and not method.released:
                 raise ParameterError(_NOT_DECLARED)
-            options = self.options_for(method, saved=saved, lenient=lenient)
+            taken = self.options_for(method, saved=saved, lenient=lenient)
             budget = self.budget_of(name)
             if not wants_codec(book):
-                return budget, options
+                return budget, taken
             rows = self.rows_in or self.rows
-            return foreseen(book, budget, rows=rows, private=method.has_proof).budget, options
+            return foreseen(book, budget, rows=rows, private=method.has_proof).budget, taken
 
         return of
 
@@ -383,12 +355,12 @@ class Request(
 
     def changed(self) -> list[str]:
         """Return the flags on how to draw that differ from their defaults."""
-        options = {name: each for name, (each, _) in method_options().items()}
-        ways = [name for name in options if name not in ("rows", "datasets", *_FITTED)]
+        known = method_options()
+        ways = [name for name in known if name not in ("rows", "datasets", *_FITTED)]
         plain = Request(method=None)  # type: ignore[arg-type]
         stated = [each for each in ways if self.stated(each) != plain.stated(each)]
         named = ["--method"] if self.method is not None else []
-        return [*named, *(options[name].flag_of(name) for name in stated)]
+        return [*named, *(known[name].flag_of(name) for name in stated)]
 
     def check_rows(self) -> None:
         """Ask for the number of rows, except where the original rows are kept."""
@@ -411,9 +383,16 @@ class Request(
         budget
             What is left of the stated budget, where a part of it was set aside.
         """
-        method = get(self.method or PAPER_METHOD)
+        method = get(self.method or options.PAPER_METHOD)
         budget = budget or self.budget
-        check_reviewed(schema, budget, accept=self.accept_unreviewed_schema, source=source)
+        private = budget.epsilon is not None or budget.epsilon_per_row is not None
+        if private and not schema.reviewed and not self.accept_unreviewed_schema:
+            # No guarantee rests on what nobody has declared public (R10).
+            raise SchemaError(
+                f"{source}: the schema is not reviewed. Check that its categories, order, bin "
+                "edges and rows per unit are public knowledge, then set reviewed = true; or go on "
+                "without a guarantee with --accept-unreviewed-schema"
+            )
         if wants_codec(schema):
             schema, budget = self._foreseen(schema, budget, private=method.has_proof)
         plan: Plan = method.settle(schema, budget, self.options_for(method, saved=saved))
@@ -428,7 +407,7 @@ class Request(
         if not schema.unsettled:
             return schema
         private = self.epsilon is not None
-        budget = self.budget_of(AUTO) if private else Budget(alpha=0.0)
+        budget = self.budget_of(options.AUTO) if private else Budget(alpha=0.0)
         return self._foreseen(schema, budget, private=private)[0]
 
     def _foreseen(self, schema: Schema, budget: Budget, *, private: bool) -> tuple[Schema, Budget]:
@@ -436,6 +415,18 @@ class Request(
         rows = self.rows_in or self.rows
         seen = foreseen(measured_positions(schema), budget, rows=rows, private=private)
         return at_all_positions(seen.schema, schema), seen.budget
+
+
+@lru_cache(maxsize=1)
+def _stated_budget(shares: Shares, **given: float | None) -> Budget:
+    """Return a budget that flags state; a request that was settled states the same again."""
+    try:
+        return Budget(**given, shares=shares)  # type: ignore[arg-type]
+    except BudgetError as error:
+        # `privacy` knows no flags, so the message is completed here.
+        raise BudgetError(
+            _BUDGET_WORDS.sub(lambda found: "--" + found[0].replace(" ", "-"), str(error))
+        ) from None
 
 
 def _gains(found: Forecast, schema: Schema) -> Iterator[str]:
@@ -451,14 +442,3 @@ def registered_options() -> tuple[str, ...]:
     """Return the options of methods that were registered from outside."""
     ours = Request.__dataclass_fields__
     return tuple(name for name in method_options() if name not in ours)
-
-
-def check_reviewed(schema: Schema, budget: Budget, *, accept: bool, source: str) -> None:
-    """Refuse a differentially private run under a schema that nobody has reviewed (R10)."""
-    private = budget.epsilon is not None or budget.epsilon_per_row is not None
-    if private and not schema.reviewed and not accept:
-        raise SchemaError(
-            f"{source}: the schema is not reviewed. Check that its categories, order, bin edges "
-            "and rows per unit are public knowledge, then set reviewed = true; or go on without "
-            "a guarantee with --accept-unreviewed-schema"
-        )

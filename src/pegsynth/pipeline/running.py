@@ -86,12 +86,6 @@ class Draws:
         """Nothing is to be written down: the model is drawn from in this session alone."""
 
     @property
-    def keeps_rows(self) -> bool:
-        """Whether the original rows are kept, some of their features drawn anew."""
-        plan = self.settled.plan
-        return plan is not None and bool(replaced_features(plan.options))
-
-    @property
     def in_pairs(self) -> bool:
         """Whether two tables are drawn together, units and their rows (R24)."""
         panel = self.session.model.schema.panel

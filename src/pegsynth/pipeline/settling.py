@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegsynth.codec.paying import check_budget, wants_codec, wants_numbers
+from pegsynth.codec.paying import check_budget, wants_codec
 from pegsynth.codec.unfolding import check_unfolds
 from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.mechanisms.quality_distances import MOST_CELLS, QualityPlan, settle_quality
@@ -125,10 +125,12 @@ def settle(
     else:
         _check_panel(written, request)
         book, long = wide_schema(written), written
-    check_decoding(request.decode, measured=wants_numbers(book))
+    measured = any(each.wants_shape and each.binned for each in book.features)
+    check_decoding(request.decode, measured=measured)
     if request.complete:
         check_completable(book, dict(request.where))
-    request = replace(request, seed_pool=honest_seed_pool(data, request.seed_pool))
+    pool = honest_seed_pool(data, request.seed_pool)
+    request = request if pool == request.seed_pool else replace(request, seed_pool=pool)
     request, notes = request.settled(book, saved=saved, able=able)
     if book.panel is not None:
         book = _with_transitions(book, request, written)

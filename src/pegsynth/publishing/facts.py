@@ -13,8 +13,7 @@ from functools import partial
 
 from pegsynth.errors import escaped
 from pegsynth.inference.choice import weights_of
-from pegsynth.options import How
-from pegsynth.options.weight_names import weight_file
+from pegsynth.options import How, weight_file
 from pegsynth.privacy import Ledger, NoisyCounts, NoisySums
 from pegsynth.privacy.assumptions import Parameters
 from pegsynth.privacy.draw_events import DRAWS

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.codec.folding import folded_reader, joined_files, joined_original
+from pegsynth.codec.folding import as_one, folded_reader, joined_original
 from pegsynth.errors import ParameterError
 from pegsynth.options import Publication
 from pegsynth.pipeline.drawn_tables import published_schema, table_schema
@@ -131,7 +131,9 @@ def _write_internal(
         book = draws.settled.book
         reader = open_table(joined_original(draws.reader, book), confidential=True)
         judged = [
-            joined_files(*paths, book) for paths in zip(written[::2], written[1::2], strict=True)
+            # Units of a release may have no rows at all.
+            as_one((str(units), str(rows)), book, may_be_empty=True)
+            for units, rows in zip(written[::2], written[1::2], strict=True)
         ]
     if request.wide and draws.settled.long is not None:
         reader = folded_reader(reader, draws.settled.long)

@@ -23,7 +23,7 @@ from pegsynth.inference.choice import (
 )
 from pegsynth.inference.combining_rules import REPLICATED
 from pegsynth.inference.value_columns import is_numeric
-from pegsynth.options.weight_names import ROW
+from pegsynth.options import ROW
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.rendering import markdown
 from pegsynth.schema import Feature, Schema

@@ -15,7 +15,7 @@ import polars as pl
 from pegsynth.inference.choice import weights_of
 from pegsynth.methods.released import asked_frame
 from pegsynth.methods.session import Session
-from pegsynth.options.weight_names import ROW, weight_file
+from pegsynth.options import ROW, weight_file
 from pegsynth.pipeline.drawn_tables import (
     completed_versions,
     drawn_frames,

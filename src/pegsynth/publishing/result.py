@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.inference.release_views import ReleaseViews
-from pegsynth.options.weight_names import ROW
+from pegsynth.options import ROW
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Schema
 

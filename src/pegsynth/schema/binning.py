@@ -44,12 +44,12 @@ class EqualWidth:
     @property
     def edges(self) -> tuple[float, ...]:
         """The edges of the bins, at exact multiples of the width."""
-        lowest, highest = _exact(self.lowest), _exact(self.highest)
+        lowest, highest = exact(self.lowest), exact(self.highest)
         count = Fraction(self.count or 0)
         if self.width is not None:
             if self.width <= 0:
                 raise SchemaError("width must be greater than 0")
-            count = (highest - lowest) / _exact(self.width)
+            count = (highest - lowest) / exact(self.width)
             if count.denominator != 1:
                 raise SchemaError("width does not divide highest - lowest; change one of the three")
         if not 1 <= count <= MAX_BINS:
@@ -61,8 +61,8 @@ class EqualWidth:
         return tuple((first + index * more) / whole for index in range(int(count) + 1))
 
 
-def _exact(value: float) -> Fraction:
-    # Through the shortest decimal, so that steps of 0.1 give 0.3 and not 0.30000000000000004.
+def exact(value: float) -> Fraction:
+    """Return the number that a text of it spells, so that steps of 0.1 are tenths."""
     return Fraction(repr(value))
 
 
@@ -88,7 +88,9 @@ def round_edges(lowest: float, highest: float, bins: int, *, whole: bool) -> tup
             first, last = math.floor(low / step), math.ceil(high / step)
             last = max(last, first + 1)
             if last - first <= bins or (bins == 1 and first == -1 and last == 1):
-                return increasing(as_float(k * step) for k in _multiples(first, last, bins))
+                # A range across zero needs two bins at any step; one bin spans both.
+                multiples = (first, last) if bins == 1 else range(first, last + 1)
+                return increasing(as_float(k * step) for k in multiples)
         exponent += 1
 
 
@@ -127,11 +129,6 @@ def _exponent(lowest: float, highest: float, bins: int) -> int:
         return math.floor(math.log10(width))
     size = max(abs(lowest), abs(highest))
     return max(0, math.floor(math.log10(size)) - 14) if size >= 1 else 0
-
-
-def _multiples(first: int, last: int, bins: int) -> Iterable[int]:
-    # A range across zero needs two bins at any step; one bin spans both.
-    return (first, last) if bins == 1 else range(first, last + 1)
 
 
 def as_float(value: Fraction | int) -> float:

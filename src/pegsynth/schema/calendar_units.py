@@ -158,16 +158,12 @@ def stepped(
     ValueError
         There would be too many.
     """
-    if (highest - lowest) / _least_width(step, resolution) > MOST_STEPS:
+    days = {"year": 365, "quarter": 90, "month": 28, "week": 7}
+    seconds = days.get(step, 0) * SECONDS["day"] or SECONDS[step]
+    if (highest - lowest) * SECONDS[resolution] / seconds > MOST_STEPS:
         raise ValueError(f"has more than {MOST_STEPS:,} steps of a {step}; take longer ones")
     inner = marks(step, resolution, lowest, highest).astype(np.float64).tolist()
     return (lowest, *inner, highest)
-
-
-def _least_width(step: str, resolution: str) -> float:
-    days = {"year": 365, "quarter": 90, "month": 28, "week": 7}
-    seconds = days.get(step, 0) * SECONDS["day"] or SECONDS[step]
-    return seconds / SECONDS[resolution]
 
 
 def marks(step: str, resolution: str, lowest: float, highest: float) -> Int64:

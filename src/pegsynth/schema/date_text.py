@@ -137,9 +137,10 @@ class DateText:
             return self._length(part, seconds)
         valid = (hour < 24) & (minute < 60) & (second < 60)
         if self.kind != "time":
-            days, exist = _days(
-                _year(part), part.get("month", part.get("month name", nothing)), part["day"]
-            )
+            short = part.get("short year", nothing)
+            year = part.get("year", short + np.where(short >= _PIVOT, 1900, 2000))
+            month = part.get("month", part.get("month name", nothing))
+            days, exist = _days(year, month, part["day"])
             valid &= exist
             seconds = seconds + days * SECONDS["day"] - part.get("offset", nothing)
         return np.where(valid, seconds // SECONDS[self._resolution], np.nan)
@@ -225,13 +226,6 @@ def _offset_seconds(offsets: pl.Series) -> Int64:
     return np.where(behind, -ahead, ahead)
 
 
-def _year(part: dict[str, Int64]) -> Int64:
-    if "year" in part:
-        return part["year"]
-    short = part["short year"]
-    return short + np.where(short >= _PIVOT, 1900, 2000)
-
-
 def _days(year: Int64, month: Int64, day: Int64) -> tuple[Int64, Truth]:
     """Return days since 1970-01-01, and which of them exist."""
     valid = (year >= 1) & (month >= 1) & (month <= 12) & (day >= 1)
@@ -314,23 +308,19 @@ class DateGuess:
             return
         typed = guess_of_type(values.dtype)
         if values.dtype == pl.String and not self._offsets:
-            self._look_for_offsets(values)
+            # One offset that all texts may share becomes a part of the format.
+            endings = values.str.extract(_ENDING).drop_nulls()
+            self._offsets = len(endings) > 0
+            if self._offsets and not self._seen:
+                shared = (f"%Y-%m-%d{m}{clock}{endings[0]}" for m in "T " for clock in _CLOCKS)
+                self._left = (*(Guess("datetime", each) for each in shared), *self._left)
         self._seen = True
         if typed is not None:
             self._left = tuple(each for each in self._left if each == typed)
         elif values.dtype != pl.String:
             self._left = ()
         else:
-            self._left = tuple(each for each in self._left if _fits(each, values))
-
-    def _look_for_offsets(self, values: pl.Series) -> None:
-        """Note offsets from UTC; one that all texts may share becomes a part of the format."""
-        endings = values.str.extract(_ENDING).drop_nulls()
-        self._offsets = len(endings) > 0
-        if self._offsets and not self._seen:
-            end = endings[0]
-            shared = (f"%Y-%m-%d{mark}{clock}{end}" for mark in "T " for clock in _CLOCKS)
-            self._left = (*(Guess("datetime", each) for each in shared), *self._left)
+            self._left = tuple(each for each in self._left if _text(each).all_fit(values))
 
 
 def guess_of_type(dtype: pl.DataType) -> Guess | None:
@@ -338,10 +328,6 @@ def guess_of_type(dtype: pl.DataType) -> Guess | None:
     kinds = {"Date": "date", "Datetime": "datetime", "Time": "time", "Duration": "duration"}
     kind = kinds.get(type(dtype).__name__)
     return None if kind is None else Guess(kind)
-
-
-def _fits(guess: Guess, values: pl.Series) -> bool:
-    return _text(guess).all_fit(values)
 
 
 @cache

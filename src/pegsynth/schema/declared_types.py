@@ -55,7 +55,8 @@ def can_hold(feature: Feature, dtype: pl.DataType) -> bool:
     # A column of nothing but missing values has a feature without any other.
     empty = not feature.categories and not feature.binned
     lenient = feature.unknown_code is not None or feature.private_categories or empty
-    if lenient or feature.recoding or dtype == pl.Null or _is_text(dtype):
+    text = isinstance(dtype, pl.Null | pl.String | pl.Categorical | pl.Enum)
+    if lenient or feature.recoding or text:
         return True
     if feature.kind in TEMPORAL:
         # Numbers may be dates in a stated format, such as 20240131.
@@ -71,7 +72,3 @@ def can_hold(feature: Feature, dtype: pl.DataType) -> bool:
         return bool(texts.cast(pl.Float64, strict=False).is_not_null().any())
     # The marks of dates, times and lengths of time (P1DT2H).
     return bool(texts.str.contains(r"\d-\d|\d:\d|^-?P").any())
-
-
-def _is_text(dtype: pl.DataType) -> bool:
-    return isinstance(dtype, pl.String | pl.Categorical | pl.Enum)

@@ -122,11 +122,6 @@ class Dialect:
         """What Python calls the encoding."""
         return ENCODINGS[self.encoding or "utf-8"]
 
-    @property
-    def plain_numbers(self) -> bool:
-        """Whether numbers are written as programs write them."""
-        return self.decimal in ("", ".") and not self.thousands
-
     def said(self) -> str:
         """Return in words what is declared."""
         words = {

@@ -35,8 +35,7 @@ from pegsynth.schema.date_text import Guess, guess_of_type
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.keys import PRIVATE
-from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
+from pegsynth.schema.keys import MISSING_LABEL, PRIVATE, UNKNOWN_LABEL
 from pegsynth.schema.number_text import NumberText
 from pegsynth.schema.schema import Schema
 from pegsynth.schema.tally import (
@@ -288,7 +287,8 @@ def _numbers(tally: ColumnTally, dtype: str, options: _Options) -> Feature:
 def _key(tally: ColumnTally) -> str:
     """Say why a column tells rows or people apart; "" if it does not seem to."""
     texts = not tally.numeric
-    if texts and (tally.texts is None or tally.nearly_unique):
+    each = tally.texts is not None and tally.texts.height > NEARLY_ALL * tally.rows
+    if texts and (tally.texts is None or (each and tally.rows > FEW_ROWS)):
         return _DROPPED
     if tally.rows <= FEW_ROWS or tally.distinct <= FEW_VALUES:
         return ""

@@ -111,7 +111,7 @@ class Entry:
         if isinstance(value, dict):
             for key in value:
                 if key not in known:
-                    from pegsynth.schema.reference import misplaced
+                    from pegsynth.schema.toml import misplaced
 
                     raise SchemaError(
                         f"{where}: the key {shown(key)} is not known; {misplaced(key, kind)}. "
@@ -249,15 +249,6 @@ class Entry:
         inside = Entry(f"{self.where}, groups", table)
         return tuple((name, inside.categories(name)) for name in table)
 
-    def numbers_or_private(self, key: str) -> tuple[float, ...] | str:
-        """Read a list of finite numbers; a text is left to be judged by its type."""
-        value = self.values.get(key)
-        return value if isinstance(value, str) else self.numbers(key)
-
-    def raw(self, key: str) -> Any:
-        """Return what the file has, to be read by whoever knows what it is about."""
-        return self.values.get(key)
-
     def tables(self, key: str) -> list[Any]:
         """Read tables in double brackets."""
         found = self.values.get(key, [])
@@ -320,10 +311,11 @@ _READERS: Mapping[str, Callable[[Entry, str], Any]] = {
     "listed": Entry.listed,
     "labels": Entry.labels_or_file,
     "hierarchy": Entry.hierarchy,
-    "gaps": Entry.numbers_or_private,
-    **dict.fromkeys(("table", "bins", "edges", "bound"), Entry.raw),
+    # A text is left to be judged by its type.
+    "gaps": lambda e, k: v if isinstance(v := e.values[k], str) else e.numbers(k),
+    **dict.fromkeys(("table", "bins", "edges", "bound"), lambda e, k: e.values.get(k)),
 }
-"""How a key of each form of `FORMS` is read."""
+"""How a key of each form is read."""
 
 
 def file_text(path: str | Path) -> str:

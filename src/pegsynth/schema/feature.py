@@ -18,12 +18,13 @@ from pegsynth.schema import temporal
 from pegsynth.schema.binning import EqualWidth
 from pegsynth.schema.calendar_units import CALENDAR, TEMPORAL
 from pegsynth.schema.feature_checks import settle
-from pegsynth.schema.keys import documented, needed, optional, part
-from pegsynth.schema.missing_codes import (
+from pegsynth.schema.keys import (
+    MISSING_LABEL,
     UNKNOWN_LABEL,
-    missing_code_of,
-    missing_count,
-    missing_labels,
+    documented,
+    needed,
+    optional,
+    part,
 )
 from pegsynth.schema.recoding import Recoding
 
@@ -387,7 +388,8 @@ class Feature:
     def category_count(self) -> int:
         """Number of codes, C_i in the paper."""
         special = (self.unknown == "category") + bool(self.not_applicable)
-        return self.bin_count + special + missing_count(self)
+        missing = len(self.missing) if self.keep_missing_codes else bool(self.missing)
+        return self.bin_count + special + missing
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
@@ -398,7 +400,12 @@ class Feature:
             special.append(UNKNOWN_LABEL)
         if self.not_applicable:
             special.append(self.not_applicable[0])
-        return (*listed, *special, *missing_labels(self))
+        missing = [MISSING_LABEL] if self.missing else []
+        if self.keep_missing_codes:
+            # A code alone could be the name of a bin.
+            texts = (f"(missing: {each})" if each.strip() else "" for each in self.missing)
+            missing = [text or MISSING_LABEL for text in texts]
+        return (*listed, *special, *missing)
 
     def _bin_labels(self) -> tuple[str, ...]:
         labels = []
@@ -420,7 +427,8 @@ def measured_recoding(feature: Feature) -> Recoding | None:
     """
     if feature.recoding is None or not feature.private_edges:
         return feature.recoding
-    return feature.recoding.without_ends()
+    left = replace(feature.recoding, top=None, bottom=None)
+    return None if left == Recoding() else left
 
 
 def number_text(value: float) -> str:
@@ -431,3 +439,33 @@ def number_text(value: float) -> str:
 def category_counts(features: Sequence[Feature]) -> tuple[int, ...]:
     """C_1 .. C_M."""
     return tuple(feature.category_count for feature in features)
+
+
+# Files of offices tell reasons apart why a value is missing: -8 for "refused", -9 for "does not
+# know". A feature with `keep_missing_codes` has a category for each, and writes them as they were;
+# otherwise all are one category, written as a null.
+
+
+def missing_codes(feature: Feature) -> range:
+    """Return all codes that mean that a value is missing."""
+    count = len(feature.missing) if feature.keep_missing_codes else bool(feature.missing)
+    return range(feature.category_count - count, feature.category_count)
+
+
+def missing_code_of(feature: Feature, text: str) -> int | None:
+    """Return the code of a text that means missing; None if it has none.
+
+    Where codes are kept apart, a null is the empty text, and has no code unless that is listed.
+    """
+    codes = missing_codes(feature)
+    if not feature.keep_missing_codes:
+        return codes[0] if codes else None
+    return codes[feature.missing.index(text)] if text in feature.missing else None
+
+
+def kept_codes(feature: Feature) -> dict[int, str]:
+    """Return the codes that are written as the texts they were, with these texts."""
+    if not feature.keep_missing_codes:
+        return {}
+    pairs = zip(missing_codes(feature), feature.missing, strict=True)
+    return {code: text for code, text in pairs if text.strip()}

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from pegsynth.errors import SchemaError
-from pegsynth.schema.binning import MOST_PRIVATE_BINS
+from pegsynth.schema.binning import MOST_PRIVATE_BINS, exact
 from pegsynth.schema.calendar_units import (
     CALENDAR,
     STEPS,
@@ -25,9 +25,7 @@ from pegsynth.schema.calendar_units import (
     resolution_of,
     stepped,
 )
-from pegsynth.schema.keys import PRIVATE, Key, keys_of
-from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
-from pegsynth.schema.recoding import exact
+from pegsynth.schema.keys import MISSING_LABEL, PRIVATE, UNKNOWN_LABEL, Key, keys_of
 
 if TYPE_CHECKING:
     from pegsynth.schema.feature import Feature
@@ -55,7 +53,8 @@ def settle(feature: Feature) -> None:
     _take_lists(feature)
     _refuse(feature, _of_any)
     if feature.dropped:
-        _forget(feature)
+        # Nothing of an identifier is kept: what a schema says of it may be somebody's name.
+        _set(feature, **{f.name: f.default for f in fields(feature) if f.name not in _KEPT})
         return
     if feature.label_of is not None:
         _refuse(feature, _of_descriptions)
@@ -87,11 +86,6 @@ def _refuse(feature: Feature, *checks: Callable[[Feature], Problems]) -> None:
     for check in checks:
         for what in check(feature):
             raise _error(feature, what)
-
-
-def _forget(feature: Feature) -> None:
-    """Keep nothing of an identifier: what a schema says of it may be somebody's name."""
-    _set(feature, **{f.name: f.default for f in fields(feature) if f.name not in _KEPT})
 
 
 # What is taken in another form than it was written in.
@@ -288,7 +282,8 @@ def _of_recodings(feature: Feature) -> Problems:
         yield "rare goes neither with public shares nor with a parent; keep one"
     if feature.kind in TEMPORAL:
         yield "recodings go with categories and numbers; bound dates by edges"
-    if feature.kind == "numeric" and feature.recoding.changes_codes:
+    recoding = feature.recoding
+    if feature.kind == "numeric" and (recoding.groups or recoding.hierarchy or recoding.rare):
         yield "groups, hierarchy and rare go with categories; it is numeric"
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import Field, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -16,55 +16,12 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 PRIVATE = "private"
 """What stands for edges or categories that a release measures or finds, and pays for."""
 
+MISSING_LABEL = "(missing)"
+UNKNOWN_LABEL = "(other)"
+
 Kind = TypeVar("Kind", bound=type)
 
 
-@dataclass(frozen=True)
-class Form:
-    """What the value of a key is, in words and as a JSON Schema."""
-
-    words: str
-    json: Mapping[str, Any]
-
-
-def _list_of(*kinds: str) -> dict[str, Any]:
-    return {"type": "array", "items": {"type": kinds[0] if len(kinds) == 1 else list(kinds)}}
-
-
-def _or_text(other: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [other, {"type": "string"}]}
-
-
-_TABLE: dict[str, Any] = {"type": "object"}
-_TEXTS = _TABLE | {"additionalProperties": {"type": "string"}}
-
-FORMS: Mapping[str, Form] = {
-    "flag": Form("true or false", {"type": "boolean"}),
-    "whole": Form("whole number", {"type": "integer"}),
-    "number": Form("number", {"type": "number"}),
-    "text": Form("text", {"type": "string"}),
-    "texts": Form("list of texts", _list_of("string")),
-    "values": Form("list of texts or numbers", _list_of("string", "number", "boolean")),
-    "numbers": Form("list of numbers", _list_of("number")),
-    "table": Form("table", _TABLE),
-    "groups": Form("table", _TABLE),
-    "tables": Form("tables in double brackets", {"type": "array", "items": _TABLE}),
-    "edges": Form(
-        'list of numbers or dates, "private", or a calendar step',
-        _or_text(_list_of("number", "string")),
-    ),
-    "bins": Form(
-        "table, or a whole number with private edges", {"anyOf": [_TABLE, {"type": "integer"}]}
-    ),
-    "listed": Form(
-        'list of texts or numbers, the name of a file, or "private"',
-        _or_text(_list_of("string", "number", "boolean")),
-    ),
-    "labels": Form("table, or the name of a file", _or_text(_TEXTS)),
-    "hierarchy": Form("name of a file, `prefix:N`, or table", _or_text(_TEXTS)),
-    "bound": Form("number, or a date", {"type": ["number", "string"]}),
-    "gaps": Form('list of numbers, or "private"', _or_text(_list_of("number"))),
-}
 _FORM_OF_TYPE = {bool: "flag", int: "whole", float: "number", str: "text"}
 _FORM_OF_LIST = {str: "texts", float: "numbers"}
 
@@ -84,7 +41,8 @@ class Key:
     name
         That of its field.
     form
-        What its value is, one of `FORMS`; by the type of the field, if not said.
+        What its value is, such as `texts` (`pegsynth.schema.entry` reads each); by the type of the
+        field, if not said.
     left_out
         What holds where it is left out, in words; by the default of the field, if not said.
     choices

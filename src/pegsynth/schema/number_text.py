@@ -26,7 +26,7 @@ import polars as pl
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.dtypes import as_text, in_zone
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.missing_codes import MISSING_LABEL, UNKNOWN_LABEL
+from pegsynth.schema.keys import MISSING_LABEL, UNKNOWN_LABEL
 
 _EXPONENT = r"(?:[eE][+-]?[0-9]+)?"
 
@@ -47,7 +47,7 @@ class NumberText:
     @property
     def usual(self) -> bool:
         """Whether texts are numbers as they are."""
-        return self.dialect.plain_numbers
+        return self.dialect.decimal in ("", ".") and not self.dialect.thousands
 
     @cached_property
     def _pattern(self) -> str:
@@ -151,21 +151,11 @@ def candidates(values: pl.Series, feature: Feature) -> pl.Series:
     if not values.dtype.is_numeric():
         text = spelt(text, feature, truth=feature.dtype == "bool")
     stripped = text.str.strip_chars()
-    taken = special_texts(feature)
+    reserved = (MISSING_LABEL, UNKNOWN_LABEL, *feature.labels[feature.bin_count :])
+    listed = (*feature.not_applicable, *feature.missing)
+    taken = [*reserved, *listed, *(each.strip() for each in feature.missing)]
     lost = (stripped == "") | stripped.is_in(taken) | text.is_in(taken)
     return text.set(lost.fill_null(value=True), None)
-
-
-def special_texts(feature: Feature) -> list[str]:
-    """Return the texts that mean something else than a category of their own."""
-    stripped = (text.strip() for text in feature.missing)
-    reserved = (MISSING_LABEL, UNKNOWN_LABEL, *special_labels(feature))
-    return [*reserved, *feature.not_applicable, *feature.missing, *stripped]
-
-
-def special_labels(feature: Feature) -> tuple[str, ...]:
-    """Return the labels that a feature has besides its categories."""
-    return feature.labels[feature.bin_count :]
 
 
 def with_categories(feature: Feature, found: Iterable[str]) -> Feature:

@@ -156,10 +156,6 @@ class Panel:
         """Return the name that a feature has at a position."""
         return name if name in self.fixed else f"{name}_{position}"
 
-    def counted_on(self, name: str) -> bool:
-        """Say whether a feature of the folded table is a time that is counted from another row."""
-        return any(name == self.at(self.time, position) for position in self.positions[1:])
-
     def changing(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return the features of the long table that may differ from row to row.
 

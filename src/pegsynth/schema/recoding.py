@@ -18,6 +18,7 @@ import numpy as np
 
 from pegsynth.errors import SchemaError
 from pegsynth.kernels.arrays import Float64
+from pegsynth.schema.binning import exact
 from pegsynth.schema.hierarchy import Hierarchy
 from pegsynth.schema.keys import documented, optional
 
@@ -123,19 +124,9 @@ class Recoding:
         """Whether it changes numbers."""
         return any(getattr(self, key) is not None for key in _NUMBERS)
 
-    @property
-    def changes_codes(self) -> bool:
-        """Whether it is about categories alone."""
-        return bool(self.groups or self.hierarchy or self.rare)
-
     def public(self) -> Recoding:
         """Return the rules that are public, without those that are measured."""
         return replace(self, rare=None)
-
-    def without_ends(self) -> Recoding | None:
-        """Return what is left where the ends of edges were measured under these bounds."""
-        left = replace(self, top=None, bottom=None)
-        return None if left == Recoding() else left
 
     # Categories
 
@@ -144,7 +135,8 @@ class Recoding:
         if text in self._names:
             return text
         if self.hierarchy is not None and self.level:
-            text = self._above(self.hierarchy, text)
+            prefixes = self.hierarchy.prefixes
+            text = text[: prefixes[self.level - 1]] if prefixes else self._up.get(text, text)
         if self.bounds_numbers:
             text = self._bounded(text)
         return self._owned.get(text, text)
@@ -156,11 +148,6 @@ class Recoding:
     @cached_property
     def _owned(self) -> dict[str, str]:
         return {text: name for name, texts in self.groups for text in texts}
-
-    def _above(self, hierarchy: Hierarchy, text: str) -> str:
-        if hierarchy.prefixes:
-            return text[: hierarchy.prefixes[self.level - 1]]
-        return self._up.get(text, text)
 
     @cached_property
     def _up(self) -> dict[str, str]:
@@ -221,7 +208,9 @@ class Recoding:
         if self.round is None:
             return inner
         step = exact(self.round)
-        return np.array([_least_float(_shifted(edge, step)) for edge in inner.tolist()])
+        marks = [(math.ceil(exact(edge) / step) - Fraction(1, 2)) * step for edge in inner.tolist()]
+        near = [(float(mark), mark) for mark in marks]
+        return np.array([f if Fraction(f) >= m else math.nextafter(f, math.inf) for f, m in near])
 
     def said(self) -> str:
         """Return the rules in words."""
@@ -300,21 +289,6 @@ def refuse_by_data(raw: Mapping[str, object]) -> None:
     check_paid(raw.get("rare"))
 
 
-def exact(value: float) -> Fraction:
-    """Return the number that a text of it spells, so that steps of 0.1 are tenths."""
-    return Fraction(repr(value))
-
-
 def nearest_multiple(value: Fraction, step: Fraction) -> Fraction:
     """Return the nearest multiple, the upper of two as near."""
     return math.floor(value / step + Fraction(1, 2)) * step
-
-
-def _shifted(edge: float, step: Fraction) -> Fraction:
-    return (math.ceil(exact(edge) / step) - Fraction(1, 2)) * step
-
-
-def _least_float(value: Fraction) -> float:
-    """Return the least float that is not below an exact number."""
-    near = float(value)
-    return near if Fraction(near) >= value else math.nextafter(near, math.inf)

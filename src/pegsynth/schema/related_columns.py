@@ -11,28 +11,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
-from numpy.typing import NDArray
 
 from pegsynth.errors import SchemaError
-from pegsynth.kernels.arrays import Codes, Int64
-from pegsynth.schema.dtypes import typed_labels
+from pegsynth.kernels.arrays import Int64
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.rules import Rule
 
 ANY = -1
 
 
-def check_parents(features: Sequence[Feature]) -> None:
-    """Refuse hierarchies that do not lead every category of a detail to one of its parent."""
-    by_name = {feature.name: feature for feature in features}
+def check_related(columns: Sequence[Feature], rules: Sequence[Rule]) -> None:
+    """Refuse columns, or rules on them, that speak of each other as they cannot.
+
+    A description names a feature with categories and has a text for each. A hierarchy leads every
+    category of a detail to one of its parent. Rules and parents speak of no category that may be
+    merged.
+    """
+    by_name = {column.name: column for column in columns}
+    for column in columns:
+        of = by_name.get(column.label_of or "")
+        if column.label_of is not None:
+            if of is None or not of.modelled or of.binned:
+                raise SchemaError(
+                    f"feature {column.name!r}: label_of names no feature with categories; give the "
+                    "name of the column that holds the codes"
+                )
+            described_labels(column, of)
+    features = [column for column in columns if column.modelled]
     for feature in features:
         if feature.parent is not None and has_map(feature):
             belongs_to(feature, by_name[feature.parent])
-
-
-def check_ruled_features(features: Sequence[Feature], rules: Sequence[Rule]) -> None:
-    """Refuse rules on categories that may be merged, and parents whose categories may."""
     named = {index for rule in rules for index, _ in rule.forbidden}
     parents = {feature.parent for feature in features}
     for index, feature in enumerate(features):
@@ -95,21 +103,6 @@ def ancestors(feature: Feature) -> tuple[Int64, ...]:
     return tuple(lines)
 
 
-def check_descriptions(columns: Sequence[Feature]) -> None:
-    """Refuse descriptions of what is no feature, or that lack a text for a category."""
-    by_name = {column.name: column for column in columns}
-    for column in columns:
-        if column.label_of is None:
-            continue
-        of = by_name.get(column.label_of)
-        if of is None or not of.modelled or of.binned:
-            raise SchemaError(
-                f"feature {column.name!r}: label_of names no feature with categories; give the "
-                "name of the column that holds the codes"
-            )
-        described_labels(column, of)
-
-
 def described_labels(column: Feature, of: Feature) -> list[str | None]:
     """Return the text of every code of a feature; special ones have none.
 
@@ -129,24 +122,3 @@ def described_labels(column: Feature, of: Feature) -> list[str | None]:
             )
     listed: list[str | None] = [texts[category] for category in of.categories]
     return listed + [None] * (of.category_count - of.bin_count)
-
-
-class DescriptionDecoder:
-    """Looks up the description of every code of another feature."""
-
-    words = False
-    listed = False
-
-    def __init__(self, column: Feature, of: Feature) -> None:
-        self._name = column.name
-        self._labels = typed_labels(described_labels(column, of), pl.String())
-
-    @property
-    def dtype(self) -> pl.DataType:
-        """Type of the column."""
-        return self._labels.dtype
-
-    def decode(self, codes: Codes, words: NDArray[np.uint64] | None) -> pl.Series:
-        """Return the column; `words` are not used."""
-        positions = pl.Series(codes.astype(np.uint32))
-        return self._labels.gather(positions).alias(self._name)

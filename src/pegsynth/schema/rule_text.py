@@ -29,9 +29,8 @@ from typing import Any
 from pegsynth.errors import SchemaError
 from pegsynth.schema.calendar_units import moment
 from pegsynth.schema.entry import Entry, shown
-from pegsynth.schema.feature import Feature
+from pegsynth.schema.feature import Feature, missing_code_of
 from pegsynth.schema.keys import optional
-from pegsynth.schema.missing_codes import missing_code_of
 from pegsynth.schema.rules import NamedRule, Rule
 from pegsynth.schema.temporal import chain
 
@@ -114,6 +113,14 @@ def rule_labels(rule: Rule, features: Sequence[Feature]) -> dict[str, tuple[str,
         features[index].name: tuple(features[index].labels[code] for code in sorted(codes))
         for index, codes in rule.forbidden
     }
+
+
+def named_rules(rules: Sequence[Rule], features: Sequence[Feature]) -> Iterator[NamedRule]:
+    """Yield rules by name, without those that follow from a panel."""
+    for rule in rules:
+        if not rule.structural:
+            values = tuple(rule_labels(rule, features).items())
+            yield NamedRule(values, rule.label, rule.drafted_from_data)
 
 
 def said(rule: Rule, features: Sequence[Feature]) -> str:
@@ -312,17 +319,13 @@ def order_rules(
         for code, (least, most) in enumerate(highs):
             above = [place for place, span in enumerate(lows) if span[0] > most]
             if any(span[0] <= most and span[1] > least for span in lows):
-                raise _undecided(entry, low, high)
+                raise entry.error(
+                    f"bins of {low.name!r} and {high.name!r} overlap, so categories do not tell "
+                    f'their order; for dates write after = "{low.name}" under {high.name!r} instead'
+                )
             if above:
                 forbidden = {positions[first]: above, positions[second]: [code]}
                 yield Rule.of(forbidden, entry.text("label"))
-
-
-def _undecided(entry: Entry, low: Feature, high: Feature) -> Exception:
-    return entry.error(
-        f"bins of {low.name!r} and {high.name!r} overlap, so categories do not tell their order; "
-        f'for dates write after = "{low.name}" under {high.name!r} instead'
-    )
 
 
 def _spans(entry: Entry, feature: Feature) -> list[tuple[float, float]]:

@@ -24,10 +24,11 @@ from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.feature import Feature, category_counts
 from pegsynth.schema.keys import PRIVATE, keys_of
 from pegsynth.schema.panel import Panel, check_panel, structural_rules
-from pegsynth.schema.related_columns import check_descriptions, check_parents, check_ruled_features
-from pegsynth.schema.rule_text import resolved, rule_labels
+from pegsynth.schema.related_columns import check_related
+from pegsynth.schema.rule_text import named_rules, resolved
 from pegsynth.schema.rules import NamedRule, Rule
 from pegsynth.schema.temporal import check_order
+from pegsynth.views import aligned
 
 _DECLARED = (
     *("categories", "edges", "kind", "missing", "not_applicable", "unknown", "shares"),
@@ -81,7 +82,11 @@ class Schema:
 
     def __post_init__(self) -> None:
         self._take_panel()
-        object.__setattr__(self, "columns", tuple(map(self._without_units, self.columns)))
+        columns = (
+            replace(each, role="identifier") if each.name == self.unit else each
+            for each in self.columns
+        )
+        object.__setattr__(self, "columns", tuple(columns))
         if any(isinstance(rule, NamedRule) for rule in self.rules):
             object.__setattr__(self, "rules", resolved(self.rules, self.features))
         names = [column.name for column in self.columns]
@@ -102,9 +107,7 @@ class Schema:
                     )
             if len(set(feature.heads)) < len(feature.heads):
                 raise SchemaError(f"feature {feature.name!r}: a head is listed twice")
-        check_descriptions(self.columns)
-        check_parents(self.features)
-        check_ruled_features(self.features, self.rules)
+        check_related(self.columns, self.rules)
         check_order(self.features)
         check_declared(self.analyses, self.tables_wanted, self.names)
         if self.panel is not None:
@@ -112,8 +115,19 @@ class Schema:
             if self.panel.wide:
                 structural = structural_rules(self.panel, self.features)
                 object.__setattr__(self, "rules", (*self.rules, *structural))
+        self._check_rules()
+
+    def _check_rules(self) -> None:
+        counts = category_counts(self.features)
         for number, rule in enumerate(self.rules, start=1):
-            self._check_rule(f"rule {rule.label!r}" if rule.label else f"rule {number}", rule)
+            name = f"rule {rule.label!r}" if rule.label else f"rule {number}"
+            if any(
+                not 0 <= index < len(counts) or not 0 <= min(codes) <= max(codes) < counts[index]
+                for index, codes in rule.forbidden
+            ):
+                raise SchemaError(f"{name}: it speaks of features or categories the schema lacks")
+            if all(len(codes) == counts[index] for index, codes in rule.forbidden):
+                raise SchemaError(f"{name}: it forbids every row; list fewer categories")
 
     def _take_panel(self) -> None:
         """Let the unit be that of the panel: its rows are one row of a folded table (R24)."""
@@ -137,19 +151,6 @@ class Schema:
         # Structural rules follow from features, which may be others than before.
         own = tuple(rule for rule in self.rules if not getattr(rule, "structural", False))
         object.__setattr__(self, "rules", own)
-
-    def _without_units(self, column: Feature) -> Feature:
-        return replace(column, role="identifier") if column.name == self.unit else column
-
-    def _check_rule(self, name: str, rule: Rule) -> None:
-        counts = category_counts(self.features)
-        if any(
-            not 0 <= index < len(counts) or not 0 <= min(codes) <= max(codes) < counts[index]
-            for index, codes in rule.forbidden
-        ):
-            raise SchemaError(f"{name}: it speaks of features or categories the schema lacks")
-        if all(len(codes) == counts[index] for index, codes in rule.forbidden):
-            raise SchemaError(f"{name}: it forbids every row; list fewer categories")
 
     def __getitem__(self, name: str) -> Feature:
         """Return the column of a name, identifiers included."""
@@ -216,13 +217,7 @@ class Schema:
 
     def with_columns(self, columns: Iterable[Feature]) -> Schema:
         """Return this schema with other columns; rules keep their categories by name."""
-        named: Any = tuple(
-            NamedRule(
-                tuple(rule_labels(rule, self.features).items()), rule.label, rule.drafted_from_data
-            )
-            for rule in self.rules
-            if not rule.structural
-        )
+        named: Any = tuple(named_rules(self.rules, self.features))
         return replace(self, columns=tuple(columns), rules=named)
 
     def with_rules(self, *rules: Rule | NamedRule) -> Schema:
@@ -242,11 +237,7 @@ class Schema:
             gaps = "yes" if column.missing else ""
             unit = "unit" if column.name == self.unit else column.role
             lines.append((column.name, what, count, unit, gaps))
-        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-        table = "\n".join(
-            "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-            for line in lines
-        )
+        table = "\n".join(aligned(lines))
         most = self.panel.most if self.panel else self.rows_per_unit
         per_unit = f", at most {most} rows per unit" if self.unit else ""
         reviewed = "reviewed" if self.reviewed else "not reviewed"
@@ -278,6 +269,13 @@ class Schema:
                 f"it has no codes yet; list its {what}, or let a release measure them"
             )
         return category_counts(self.features)
+
+    @cached_property
+    def _folded(self) -> Schema:
+        """The codebook of the folded table of a panel, made once; see `wide_schema`."""
+        from pegsynth.schema.wide_schema import folded
+
+        return folded(self)
 
     @property
     def unsettled(self) -> tuple[str, ...]:

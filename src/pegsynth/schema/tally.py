@@ -163,17 +163,6 @@ class ColumnTally:
         return pl.DataFrame(schema=TEXTS) if self.texts is None else self.texts
 
     @property
-    def given_up(self) -> bool:
-        """Whether it holds too many texts to list, so that nothing more need be known."""
-        return self.texts is None and not self.numeric and not self.dates.open
-
-    @property
-    def nearly_unique(self) -> bool:
-        """Whether there is nearly one value per row, in a table of more than a few rows."""
-        distinct = MAX_TEXTS + 1 if self.texts is None else self.texts.height
-        return self.rows > FEW_ROWS and distinct > 0.9 * self.rows
-
-    @property
     def distinct(self) -> int:
         """Number of distinct values; about that many if they are too many to list."""
         return self.hashes.estimate if self.texts is None else self.texts.height
@@ -186,7 +175,9 @@ class ColumnTally:
         present = self._present(column)
         self.rows += len(present)
         self.has_missing |= len(present) < len(column)
-        if self.given_up or present.is_empty():
+        # Of too many texts to list nothing more need be known.
+        given_up = self.texts is None and not self.numeric and not self.dates.open
+        if given_up or present.is_empty():
             return
         counted = present.rename("value").value_counts(name="count")
         values, counts = counted["value"], counted["count"]

@@ -7,6 +7,7 @@ writing is deterministic, and ``loads(dumps(schema)) == schema``.
 
 from __future__ import annotations
 
+import difflib
 import re
 import tomllib
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ from pegsynth.schema.declared import Analysis, WantedTable, read_declared
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.entry import Entry, PublicFiles, file_text, parsed, shown
 from pegsynth.schema.feature import DROPPED, Feature
-from pegsynth.schema.keys import PRIVATE, needed, optional, part
+from pegsynth.schema.keys import PRIVATE, Key, keys_of, needed, optional, part
 from pegsynth.schema.panel import OneOfTwo, Panel
 from pegsynth.schema.recoding import refuse_by_data
 from pegsynth.schema.rule_text import RuleTable, read_rules
@@ -206,30 +207,6 @@ def save(schema: Schema, path: str | Path, *, notes: bool = False) -> None:
 
 
 def _read_schema(document: dict[str, Any], files: PublicFiles) -> Schema:
-    _check_format(document)
-    entry = Entry.at(File, "the file", document)
-    file = entry.made(File)
-    table = Entry.at(Table, "[table]", document.get("table", {})).made(Table)
-    columns = tuple(_read_features(file.features, files))
-    if not columns:
-        raise SchemaError("no feature is described; add a [[features]] table for each column")
-    analyses, tables_wanted = read_declared(entry)
-    schema = Schema(
-        columns=columns,
-        unit=table.unit,
-        rows_per_unit=table.rows_per_unit,
-        reviewed=file.reviewed,
-        dialect=table.dialect,
-        reviewer=file.reviewed_by,
-        reviewed_on=file.reviewed_on,
-        panel=_read_panel(document),
-        analyses=analyses,
-        tables_wanted=tables_wanted,
-    )
-    return replace(schema, rules=read_rules(file.rules, schema.features))
-
-
-def _check_format(document: dict[str, Any]) -> None:
     # Before anything else: another format may well have keys that are unknown here.
     version = Entry("the file", document).whole("format", FORMAT)
     if version != FORMAT:
@@ -237,6 +214,29 @@ def _check_format(document: dict[str, Any]) -> None:
             f"the file has format {version}, and this program reads format {FORMAT} only; write "
             f"format = {FORMAT}, or use the version of pegsynth that wrote it"
         )
+    entry = Entry.at(File, "the file", document)
+    file = entry.made(File)
+    table = Entry.at(Table, "[table]", document.get("table", {})).made(Table)
+    columns = tuple(_read_features(file.features, files))
+    if not columns:
+        raise SchemaError("no feature is described; add a [[features]] table for each column")
+    analyses, tables_wanted = read_declared(entry)
+    panel = _read_panel(document)
+    unit = panel.unit if panel else table.unit
+    modelled = [column for column in columns if column.modelled and column.name != unit]
+    return Schema(
+        columns=columns,
+        unit=table.unit,
+        rows_per_unit=table.rows_per_unit,
+        rules=read_rules(file.rules, modelled),
+        reviewed=file.reviewed,
+        dialect=table.dialect,
+        reviewer=file.reviewed_by,
+        reviewed_on=file.reviewed_on,
+        panel=panel,
+        analyses=analyses,
+        tables_wanted=tables_wanted,
+    )
 
 
 def _read_panel(document: dict[str, Any]) -> Panel | None:
@@ -390,3 +390,36 @@ def _listed_edges(entry: Entry) -> tuple[float, ...]:
         return bins.made(EqualWidth).edges
     except SchemaError as error:
         raise bins.error(str(error).removeprefix(f"{bins.where}: ")) from None
+
+
+PLACES: dict[type, str] = {
+    File: "at the top of the file",
+    Table: "under [table]",
+    Panel: "under [panel]",
+    OneOfTwo: "under [[tables]]",
+    Feature: "under [[features]]",
+    EqualWidth: "in bins = { .. } of a feature",
+    RuleTable: "under [[rules]]",
+    Analysis: "under [[analyses]]",
+    WantedTable: "under [[tables_wanted]]",
+}
+"""The types that declare keys, and where these stand in a file."""
+
+
+def all_keys() -> Iterator[tuple[type, Key]]:
+    """Yield every key with the type that declares it."""
+    return ((kind, key) for kind in PLACES for key in keys_of(kind))
+
+
+def misplaced(name: str, kind: type) -> str:
+    """Say where a key that is not known here belongs, or which key was probably meant."""
+    elsewhere = [(place, key) for place, key in all_keys() if key.name == name and place != kind]
+    if elsewhere:
+        places = " or ".join(PLACES[place] for place, _ in elsewhere)
+        return f"it belongs {places}, as {name} = {elsewhere[0][1].example}"
+    here = [key.name for key in keys_of(kind)]
+    close = difflib.get_close_matches(name[:60], [key.name for _, key in all_keys()], 1, 0.75)
+    if close and not difflib.get_close_matches(name[:60], here, 1, 0.75):
+        found = next(place for place, key in all_keys() if key.name == close[0])
+        return f"did you mean {close[0]!r}? It belongs {PLACES[found]}"
+    return f"did you mean {difflib.get_close_matches(name[:60], here, 1, 0.0)[0]!r}?"

@@ -16,7 +16,7 @@ from pegsynth.errors import SchemaError
 from pegsynth.schema.feature import Feature
 from pegsynth.schema.keys import PRIVATE
 from pegsynth.schema.panel import ABSENT, FOLDED, POOLED, Panel
-from pegsynth.schema.rule_text import rule_labels
+from pegsynth.schema.rule_text import named_rules
 from pegsynth.schema.rules import NamedRule
 from pegsynth.schema.schema import Schema
 
@@ -26,9 +26,14 @@ _FLOAT_STEPS = 12
 
 def wide_schema(schema: Schema) -> Schema:
     """Return the codebook of the folded table of a panel; other schemas as they are."""
+    return schema if schema.panel is None or schema.panel.wide else schema._folded
+
+
+def folded(schema: Schema) -> Schema:
+    """Fold the codebook of a panel."""
     panel = schema.panel
-    if panel is None or panel.wide:
-        return schema
+    if panel is None:
+        raise ValueError("the schema has no panel")
     columns = [
         _once(column, panel) if _stays(column, panel) else _at(column, panel, 1)
         for column in schema.columns
@@ -65,17 +70,27 @@ def long_schema(schema: Schema) -> Schema:
     narrow = replace(panel, wide=False, transitions="")
     if narrow.pooled != panel.pooled:
         narrow = replace(narrow, transitions=panel.transitions)
-    names = {panel.at(name, 1): name for name in panel.changing(_described(schema))}
+    described = [column.name for column in schema.columns if not column.dropped]
+    names = {panel.at(name, 1): name for name in panel.changing(described)}
     later = {
         panel.at(name, position) for name in names.values() for position in panel.positions[1:]
     }
-    columns = tuple(
-        _present(_renamed(column, lambda name: names.get(name, name)))
+    renamed = [
+        _renamed(column, lambda name: names.get(name, name))
         for column in schema.columns
         if column.name not in later and column.name != panel.count
+    ]
+    # In a long table no row is absent.
+    columns = tuple(
+        replace(each, not_applicable=()) if ABSENT in each.not_applicable else each
+        for each in renamed
     )
     known = {column.name for column in columns if column.modelled}
-    rules: Any = tuple(_first_rules(schema, names, known))
+    rules: Any = tuple(
+        replace(rule, values=tuple((names.get(name, name), texts) for name, texts in rule.values))
+        for rule in named_rules(schema.rules, schema.features)
+        if {names.get(name, name) for name, _ in rule.values} <= known
+    )
     return replace(schema, columns=columns, rules=rules, panel=narrow)
 
 
@@ -108,19 +123,6 @@ def at_all_positions(measured: Schema, schema: Schema) -> Schema:
         # No bound is stated: bins up to the last number there is would be for noise.
         gaps = gap_edges(replace(long[panel.time], highest=None))
     return wide_schema(replace(long, panel=replace(panel, wide=False, gaps=gaps)))
-
-
-def _first_rules(schema: Schema, names: dict[str, str], known: set[str]) -> Iterator[NamedRule]:
-    """Yield the rules that speak of first positions and fixed features alone."""
-    for rule in schema.rules:
-        labels = rule_labels(rule, schema.features) if not rule.structural else {}
-        if labels and {names.get(name, name) for name in labels} <= known:
-            values = tuple((names.get(name, name), texts) for name, texts in labels.items())
-            yield NamedRule(values, rule.label, rule.drafted_from_data)
-
-
-def _described(schema: Schema) -> list[str]:
-    return [column.name for column in schema.columns if not column.dropped]
 
 
 def _stays(column: Feature, panel: Panel) -> bool:
@@ -224,8 +226,8 @@ def _count(panel: Panel) -> Feature:
 
 def _rules(schema: Schema, panel: Panel) -> Iterator[NamedRule]:
     """Yield the schema's rules, at every position that they speak of."""
-    for rule in schema.rules:
-        labels = rule_labels(rule, schema.features)
+    for rule in named_rules(schema.rules, schema.features):
+        labels = [name for name, _ in rule.values]
         for position in panel.positions:
             if panel.time in labels and position > 1 and schema[panel.time].binned:
                 raise SchemaError(
@@ -234,16 +236,8 @@ def _rules(schema: Schema, panel: Panel) -> Iterator[NamedRule]:
                 )
             if position > 1 and set(labels) <= set(panel.fixed):
                 break
-            yield NamedRule(
-                tuple((panel.at(name, position), texts) for name, texts in labels.items()),
-                rule.label,
-                rule.drafted_from_data,
-            )
-
-
-def _present(column: Feature) -> Feature:
-    """Return a feature of the long table, where no row is absent."""
-    return replace(column, not_applicable=()) if ABSENT in column.not_applicable else column
+            at = ((panel.at(name, position), texts) for name, texts in rule.values)
+            yield replace(rule, values=tuple(at))
 
 
 def _renamed(column: Feature, name_of: Callable[[str], str]) -> Feature:

@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pegsynth.codec.code_table import least_words
+from pegsynth.codec.code_table import HeldRows, least_words
 from pegsynth.codec.codec import Encoder
 from pegsynth.errors import DataError, ParameterError
 from pegsynth.kernels.arrays import Codes, Int64
@@ -330,16 +330,12 @@ def bounded(
     then
         Columns that decide between rows with the same word.
     """
-    held: list[pl.DataFrame] = []
-    size = 0
+    held = HeldRows(partial(least_words, rows_per_unit=rows_per_unit, then=then), _MOST_HELD)
+    some = False
     for rows in batches:
-        held.append(rows)
-        size += rows.height
-        if size > _MOST_HELD:
-            held = [least_words(pl.concat(held), rows_per_unit, then=then)]
-            # Held units cannot get fewer, so look again only when there is much more.
-            size = min(held[0].height, _MOST_HELD // 2)
-    return least_words(pl.concat(held), rows_per_unit, then=then) if held else pl.DataFrame()
+        held.add(rows)
+        some = True
+    return held.frame() if some else pl.DataFrame()
 
 
 def packed(codes: Codes) -> Iterator[pa.RecordBatch]:

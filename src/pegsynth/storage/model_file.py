@@ -12,7 +12,7 @@ import json
 import os
 import secrets
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -91,6 +91,10 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     frame: FrameKind | None = None
 
 
+_PLAIN = ("order", "prior", "seed_pool", "numerator", "scale")
+"""What a plan is stored with as it is."""
+
+
 def notice_of(model: Model) -> str:
     """Say what may be done with the file of a model."""
     if not get(model.method).released or model.plan is None:
@@ -102,22 +106,15 @@ def notice_of(model: Model) -> str:
 
 def stored_plan(plan: Plan) -> StoredPlan:
     """Return a plan as the manifest holds it."""
-    budget = {
-        name: getattr(plan.budget, name)
-        for name in ("epsilon", "delta", "epsilon_per_row", "l", "alpha")
-    }
+    stated = ("epsilon", "delta", "epsilon_per_row", "l", "alpha")
     options = {each.name: getattr(plan.options, each.name) for each in fields(plan.options)}
     plain = {name: str(v) if isinstance(v, Path) else v for name, v in options.items()}
     parts = get(plan.method).store_plan(plan)
     return StoredPlan(
         draw={"method": plan.method, **plain},
-        budget=budget,
+        budget={name: getattr(plan.budget, name) for name in stated},
         events=json.dumps([event_to_builtins(event) for event in parts.events]),
-        order=parts.order,
-        prior=parts.prior,
-        seed_pool=parts.seed_pool,
-        numerator=parts.numerator,
-        scale=parts.scale,
+        **{name: getattr(parts, name) for name in _PLAIN},
     )
 
 
@@ -130,11 +127,7 @@ def restored_plan(stored: StoredPlan, schema: Schema, model: StoredModel) -> Pla
             options,
             Budget(**stored.budget),
             tuple(event_from_builtins(event) for event in json.loads(stored.events)),
-            stored.order,
-            stored.prior,
-            stored.seed_pool,
-            stored.numerator,
-            stored.scale,
+            **{name: getattr(stored, name) for name in _PLAIN},
         )
     except (PegsynthError, KeyError, TypeError, ValueError, RecursionError):
         raise ModelError("its recipe is damaged") from None
@@ -225,12 +218,17 @@ def save_model(model: Model, path: str | Path, *, spent: Spent | None = None) ->
     arrays = {**cell_arrays(stored.cells), **rows, **stored.arrays, **shape_arrays(model.shapes)}
     content = Container(notice_of(model), KIND, FORMAT, msgspec.json.encode(manifest), arrays)
     replacing = Path(path).exists()
-    with _unused(path):
-        save_container(
-            path,
-            content,
-            before=lambda: _open_account(model, path, identity, spent, replacing=replacing),
-        )
+
+    def open_account() -> None:
+        """Write the record of a budgeted model before the model becomes visible."""
+        if model.plan is not None and not method.released:
+            session = Session(model, model.plan, RandomStream(), spent=spent)
+            write_spent(path, identity, session.spent, replacing=replacing)
+
+    there = Path(path).is_file() and os.access(path, os.R_OK)
+    # Nobody samples a model while it is replaced.
+    with locked(path) if there else nullcontext():
+        save_container(path, content, before=open_account)
     if replacing:
         adopt_spent(path)
 
@@ -243,7 +241,11 @@ def read_manifest(path: str | Path) -> Manifest:
 def load_model(path: str | Path) -> Model:
     """Read a model; every number is checked against its schema."""
     manifest, arrays = _read(Path(path))
-    schema, ledger = _public_part(manifest, path)
+    try:
+        schema = loads(manifest.schema, source=f"the schema inside {path}")
+        ledger = Ledger.from_json(bytes(manifest.ledger), source=f"{path}")
+    except (SchemaError, ParameterError) as error:
+        raise _foreign(path, f"its manifest is damaged ({error})") from None
     dtypes = {name: polars_dtype(dtype) for name, dtype in manifest.dtypes.items() if dtype}
     if any(dtype is None for dtype in dtypes.values()):
         raise _foreign(path, "it names a column type that is not known")
@@ -289,29 +291,6 @@ def _read(path: Path, *, with_arrays: bool = True) -> tuple[Manifest, Arrays]:
         raise _foreign(path, str(error)) from None
 
 
-def _unused(path: str | Path) -> AbstractContextManager[None]:
-    """Wait until nobody samples the model that is about to be replaced, if there is one."""
-    there = Path(path).is_file() and os.access(path, os.R_OK)
-    return locked(path) if there else nullcontext()
-
-
-def _open_account(
-    model: Model, path: str | Path, identity: str, spent: Spent | None, *, replacing: bool
-) -> None:
-    """Write the record of a budgeted model before the model becomes visible."""
-    if model.plan is not None and not get(model.method).released:
-        session = Session(model, model.plan, RandomStream(), spent=spent)
-        write_spent(path, identity, session.spent, replacing=replacing)
-
-
-def _public_part(manifest: Manifest, path: str | Path) -> tuple[Schema, Ledger]:
-    try:
-        schema = loads(manifest.schema, source=f"the schema inside {path}")
-        return schema, Ledger.from_json(bytes(manifest.ledger), source=f"{path}")
-    except (SchemaError, ParameterError) as error:
-        raise _foreign(path, f"its manifest is damaged ({error})") from None
-
-
 def _foreign(path: str | Path, why: str) -> ModelError:
     return ModelError(f"{path}: {why}; make the model again with pegs fit")
 
@@ -347,6 +326,7 @@ def _source_arrays(source: ShapeSource) -> dict[str, NDArray[Any]]:
 def stored_shapes(arrays: Mapping[str, NDArray[Any]], schema: Schema) -> dict[str, Shape]:
     """Rebuild shapes, checked against the schema."""
     found: dict[str, Shape] = {}
+    tree_parts = [f"tree {part}{n}" for n in range(_MOST_LEVELS) for part in ("nodes", "counts")]
     for name in schema.names:
         held = {part: arrays.get(f"{_SHAPE}{name}: {part}") for part in _SHAPE_PARTS}
         if all(array is None for array in held.values()):
@@ -354,17 +334,13 @@ def stored_shapes(arrays: Mapping[str, NDArray[Any]], schema: Schema) -> dict[st
         shape = _checked_shape(schema, name, held)
         mine = {
             part: arrays[key]
-            for part in (_TREE, *_tree_parts())
+            for part in (_TREE, *tree_parts)
             if (key := f"{_SHAPE}{name}: {part}") in arrays
         }
         if mine:
             shape = replace(shape, source=_checked_source(schema[name], mine))
         found[name] = shape
     return found
-
-
-def _tree_parts() -> list[str]:
-    return [f"tree {part}{level}" for level in range(_MOST_LEVELS) for part in ("nodes", "counts")]
 
 
 def _checked_source(feature: Feature, held: Mapping[str, NDArray[Any]]) -> ShapeSource:

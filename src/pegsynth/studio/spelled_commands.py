@@ -88,8 +88,8 @@ def book_show(file: str) -> Spelled:
 def compare(names: Sequence[str]) -> Spelled:
     """Put releases side by side."""
     code = (
-        "from pathlib import Path\n\nfrom pegsynth.cli.comparing import run\n\n"
-        f"run([Path(name) for name in {list(names)!r}], Path({COMPARISON!r}))\n"
+        "from pathlib import Path\n\nfrom pegsynth.cli.evaluating import compare\n\n"
+        f"compare([Path(name) for name in {list(names)!r}], Path({COMPARISON!r}))\n"
     )
     return Spelled(("compare", *names, "--report", COMPARISON), code)
 

@@ -322,13 +322,20 @@ class DatabaseWriter:
         frame = _by_local_clocks(frame, self._content, sqlite=sqlite)
         if sqlite:
             frame = self._content.as_categories(frame, lambda column: column.dtype.is_temporal())
+        # Nothing but types that the driver can store.
+        frame = frame.with_columns(
+            pl.col(name).cast(pl.String)
+            for name, dtype in frame.schema.items()
+            if isinstance(dtype, pl.Enum | pl.Categorical)
+            or (sqlite and (dtype.is_decimal() or dtype in (pl.Time, pl.Duration)))
+        )
         with (
             plain_errors(f"cannot write {self._target}", OutputError),
             self._connection.cursor() as cursor,
         ):
             cursor.adbc_ingest(
                 table,
-                _storable(frame, sqlite=sqlite).to_arrow(),
+                frame.to_arrow(),
                 "create" if self._fresh else "append",
                 db_schema_name=schema[0] if schema and not sqlite else None,
             )
@@ -347,14 +354,4 @@ def _by_local_clocks(frame: pl.DataFrame, content: Content, *, sqlite: bool) -> 
         for name, dtype in frame.schema.items()
         if getattr(dtype, "time_zone", None) not in (None, "UTC")
         and (sqlite or "tz=" not in stated.get(name, "tz="))
-    )
-
-
-def _storable(frame: pl.DataFrame, *, sqlite: bool) -> pl.DataFrame:
-    """Return a frame with nothing but types that the driver can store."""
-    return frame.with_columns(
-        pl.col(name).cast(pl.String)
-        for name, dtype in frame.schema.items()
-        if isinstance(dtype, pl.Enum | pl.Categorical)
-        or (sqlite and (dtype.is_decimal() or dtype in (pl.Time, pl.Duration)))
     )

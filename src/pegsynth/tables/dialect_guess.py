@@ -55,28 +55,23 @@ def _encoding(file: File) -> str:
     decoder = codecs.getincrementaldecoder("utf-8")()
     utf8, page = True, True
     undefined = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
-    for number, piece in enumerate(_pieces(file)):
-        if number == 0 and piece[:2] in _MARKS:
+    with open_text(file, Dialect()) as stream:
+        piece = stream.read(_PIECE)
+        if piece[:2] in _MARKS:
             return _MARKS[piece[:2]]
-        try:
-            decoder.decode(piece)
-        except UnicodeDecodeError:
-            utf8 = False
-        if not utf8 and undefined.search(piece):
-            page = False
-            break
+        while piece and (utf8 or page):
+            try:
+                decoder.decode(piece)
+            except UnicodeDecodeError:
+                utf8 = False
+            page = utf8 or not undefined.search(piece)
+            piece = stream.read(_PIECE)
     if utf8:
         try:
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             utf8 = False
     return "utf-8" if utf8 else "windows-1252" if page else "latin-1"
-
-
-def _pieces(file: File) -> Iterator[bytes]:
-    with open_text(file, Dialect()) as stream:
-        while piece := stream.read(_PIECE):
-            yield piece
 
 
 def _first_lines(file: File, dialect: Dialect) -> list[str]:

@@ -127,16 +127,13 @@ def _tokens(query: str, *, brackets: bool) -> list[_Token] | None:
             return None
         position = found.end()
         kind, piece = str(found.lastgroup), found[0]
-        if (piece in "[]" and not brackets) or (kind == "text" and _escaped(piece)):
+        # Backslashes in strings marked with E may hide where the string ends.
+        escaped = kind == "text" and piece[0] in "eE" and "\\" in piece
+        if escaped or (piece in "[]" and not brackets):
             return None
         if kind != "blank":
             tokens.append(_Token(kind, piece))
     return tokens
-
-
-def _escaped(text: str) -> bool:
-    """Backslashes in strings marked with E may hide where the string ends."""
-    return text[0] in "eE" and "\\" in text
 
 
 def _clause(tokens: Sequence[_Token], start: int, word: str) -> int | None:
@@ -144,13 +141,11 @@ def _clause(tokens: Sequence[_Token], start: int, word: str) -> int | None:
     depth = 0
     for index in range(start, len(tokens)):
         depth += {"(": 1, ")": -1}.get(tokens[index].text, 0)
-        if depth == 0 and tokens[index].word == word and not _is_distinct_from(tokens, index):
+        # Not that of IS DISTINCT FROM.
+        distinct = index > 0 and tokens[index - 1].word == "distinct"
+        if depth == 0 and tokens[index].word == word and not distinct:
             return index
     return None
-
-
-def _is_distinct_from(tokens: Sequence[_Token], index: int) -> bool:
-    return index > 0 and tokens[index - 1].word == "distinct"
 
 
 def _name(tokens: Sequence[_Token], start: int) -> tuple[str | None, int]:

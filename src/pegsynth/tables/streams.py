@@ -27,7 +27,6 @@ import polars as pl
 from pegsynth.errors import DataError
 from pegsynth.tables.arrow_read import batch_rows, declared_reader, sliced
 from pegsynth.tables.caller_frames import (
-    FrameKind,
     check_names,
     check_polars_types,
     frame_kind,
@@ -113,20 +112,21 @@ def is_chunked(data: object) -> bool:
     return arrow and not _is_dataset(data)
 
 
-def is_read_once(data: object) -> bool:
-    """Say whether `data` gives its rows in one pass only."""
-    return is_chunked(data) and not hasattr(data, "__arrow_c_stream__")
+def open_frame(data: object, *, source: str = SOURCE) -> TableReader:
+    """Open a dataframe; of one that holds its rows none is looked at.
 
-
-def open_frame(data: object) -> TableReader:
-    """Open a dataframe; of one that holds its rows none is looked at."""
+    Parameters
+    ----------
+    source
+        What messages about its columns call it.
+    """
     header = from_frame(without_rows(data))
     try:
         schema = header.collect_schema()
     except pl.exceptions.PolarsError:
         raise DataError(f"{SOURCE}: the lazy frame cannot be collected") from None
-    check_names(schema.names(), SOURCE)
-    check_polars_types(schema, SOURCE)
+    check_names(schema.names(), source)
+    check_polars_types(schema, source)
     steady = not isinstance(header, pl.LazyFrame)
     part: Part = FramePart(data)
     if not steady:
@@ -244,9 +244,8 @@ class ChunkPart:
     """
 
     def __init__(self, first: Any, chunks: Iterator[Any]) -> None:
+        self.header = _chunk(first, 1)
         self._chunks: Iterator[Any] | None = chain([first], chunks)
-        self.dtypes = dict(_frame(first, 1).schema)
-        self.untyped = text_columns(first)
 
     def __call__(self, wanted: Wanted) -> Iterator[pl.DataFrame]:
         """Yield the rows that are wanted."""
@@ -260,55 +259,45 @@ class ChunkPart:
 
     def _frames(self, chunks: Iterable[Any], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
         # Nothing of a chunk that was read is kept while the next one is made.
-        for frame in map(self._checked, chunks, count(1)):
-            yield from frame.select(columns).iter_slices(batch_rows(len(columns)))
-            del frame
+        for chunk in map(self._checked, chunks, count(1)):
+            yield from chunk.batches(columns)
+            del chunk
 
-    def _checked(self, chunk: Any, number: int) -> pl.DataFrame:
-        """Return a chunk, refusing one that declares other columns or types than the first."""
-        frame = _frame(chunk, number)
-        for name in {**self.dtypes, **frame.schema}:
-            known, found = self.dtypes.get(name), frame.schema.get(name)
-            if known is None or found is None:
+    def _checked(self, chunk: Any, number: int) -> TableReader:
+        """Open a chunk, refusing one that declares other columns or types than the first."""
+        first, found = self.header, _chunk(chunk, number)
+        for name in dict.fromkeys((*first.columns, *found.columns)):
+            if name not in first.columns or name not in found.columns:
                 raise DataError(
                     f"{SOURCE}: chunk {number}: column {name!r} is not in all chunks; give chunks "
                     "with the same columns"
                 )
-            if known != found or (name in self.untyped) != (name in text_columns(chunk)):
+            if first.dtypes.get(name) != found.dtypes.get(name):
                 raise DataError(
                     f"{SOURCE}: chunk {number}: column {name!r} has another type than in the first "
                     "chunk; state the types where the chunks are made, such as with dtype= in "
                     "pandas.read_csv, or give the file itself"
                 )
-        return frame
+        return found
 
 
 def _open_chunks(chunks: Iterator[Any]) -> TableReader:
     first = next(chunks, None)
     if first is None:
         raise no_rows(SOURCE)
-    kind = _chunk_kind(first)
     part = ChunkPart(first, chunks)
-    reader = typed_reader(part.dtypes, SOURCE, part, untyped=part.untyped)
-    return replace(reader, frame_kind=kind, steady=False, once=True)
+    whole = replace(part.header, parts=(part,), expected_rows=None, may_be_empty=False)
+    return replace(whole, steady=False, once=True)
 
 
-def _chunk_kind(chunk: Any) -> FrameKind:
-    kind = frame_kind(chunk)
-    if kind is None:
+def _chunk(chunk: Any, number: int) -> TableReader:
+    if frame_kind(chunk) is None:
         raise DataError(
             f"{SOURCE} is a stream of {type(chunk).__name__} objects; give a stream of pandas, "
             "Polars or PyArrow tables, or a file name"
         )
-    return kind
-
-
-def _frame(chunk: Any, number: int) -> pl.DataFrame:
-    _chunk_kind(chunk)
-    frame = from_frame(chunk).lazy().collect()
-    check_names(frame.columns, f"{SOURCE}: chunk {number}")
-    check_polars_types(frame.schema, f"{SOURCE}: chunk {number}")
-    return frame
+    reader = open_frame(chunk, source=f"{SOURCE}: chunk {number}")
+    return replace(reader, source=SOURCE, may_be_empty=True)
 
 
 def _is_dataset(data: object) -> bool:

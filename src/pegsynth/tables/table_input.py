@@ -45,7 +45,7 @@ from pegsynth.tables.reader import (
     no_rows,
     unreadable,
 )
-from pegsynth.tables.streams import is_chunked, is_read_once, is_stream, open_frame, open_stream
+from pegsynth.tables.streams import is_chunked, is_stream, open_frame, open_stream
 
 BATCH_ROWS = 1 << 17
 _PAIR = 2
@@ -140,7 +140,7 @@ def read_once(source: Any) -> bool:
         return read_once(source.units) or read_once(source.rows)
     if isinstance(source, TableReader):
         return source.once
-    return opening_reads(source) and is_read_once(source)
+    return opening_reads(source) and not hasattr(source, "__arrow_c_stream__")
 
 
 @contextmanager

@@ -5,6 +5,7 @@
 
 from pegsynth.methods.released._asked_counts import asked_frame, check_asked
 from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._calibration import CALIBRATED_ROWS, OVERSAMPLED, Calibration
 from pegsynth.methods.released._declared import (
     AnalysedTable,
     CodedValues,
@@ -15,9 +16,17 @@ from pegsynth.methods.released._declared import (
     labels_of_declared,
     settle_declared,
 )
+from pegsynth.methods.released._draw import released_total
 from pegsynth.methods.released._fit import Work
+from pegsynth.methods.released._pegs_once import PEGS_ONCE
 from pegsynth.methods.released._pooled import fit_pooled
 from pegsynth.methods.released._release import ReleasedPlan, fit_released
+from pegsynth.methods.released._replicates import LEAST_REPLICATES
+from pegsynth.methods.released._row_pool import Features, cell_count
+from pegsynth.methods.released._row_replicates import FITTED_ROWS, Replicates, Signs, bounded
+from pegsynth.methods.released._shape_replicates import replicated_shapes, reweighed
+from pegsynth.methods.released._sum_design import SumCounter, SumDesign
+from pegsynth.methods.released._supported import Support, supported
 from pegsynth.methods.released._values import (
     CountedTable,
     NoisyTable,
@@ -25,15 +34,6 @@ from pegsynth.methods.released._values import (
     TableCounter,
     level_counts,
 )
-from pegsynth.methods.released.calibration import CALIBRATED_ROWS, OVERSAMPLED, Calibration
-from pegsynth.methods.released.draw import released_total
-from pegsynth.methods.released.pegs_once import PEGS_ONCE
-from pegsynth.methods.released.replicates import LEAST_REPLICATES
-from pegsynth.methods.released.row_pool import Features, cell_count
-from pegsynth.methods.released.row_replicates import FITTED_ROWS, Replicates, Signs, bounded
-from pegsynth.methods.released.shape_replicates import replicated_shapes, reweighed
-from pegsynth.methods.released.sum_design import SumCounter, SumDesign
-from pegsynth.methods.released.supported import Support, supported
 
 __all__ = [
     "CALIBRATED_ROWS",

@@ -25,14 +25,14 @@ from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Float64
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._draw import pool_rows, rebuild, released_total
 from pegsynth.methods.released._estimates import shrunken
 from pegsynth.methods.released._pairs import cell_noise, projected
 from pegsynth.methods.released._pooled import PooledFit
 from pegsynth.methods.released._release import ReleasedFit
+from pegsynth.methods.released._row_pool import Features, Pool, cell_count
+from pegsynth.methods.released._supported import merged_categories, variance_by_parts
 from pegsynth.methods.released._values import NoisyTable, Released
-from pegsynth.methods.released.draw import pool_rows, rebuild, released_total
-from pegsynth.methods.released.row_pool import Features, Pool, cell_count
-from pegsynth.methods.released.supported import merged_categories, variance_by_parts
 from pegsynth.random import RandomStream
 from pegsynth.schema.rules import Rule
 

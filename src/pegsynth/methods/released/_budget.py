@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 import numpy as np
 
@@ -21,23 +22,16 @@ from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price
 from pegsynth.methods.plan_model import margin_error, margin_weights
 from pegsynth.methods.released._details import MOST_DEPENDENCES, Merging
-from pegsynth.methods.released._pairs import (
-    cell_noise,
-    noise_on_pairs,
-    pair_weights,
-    residual_pairs,
-    saved_by_residuals,
-)
+from pegsynth.methods.released._pairs import cell_noise, free_cells, summed_noise
+from pegsynth.methods.released._row_pool import Features, cell_count, pairs_at_once
 from pegsynth.methods.released._values import Detail, Domain, level_counts
-from pegsynth.methods.released.row_pool import Features, pairs_at_once
 
 TOTAL_SHARE = 0.01
 """What the noisy number of rows costs, as a part of the whole budget."""
 FIRST_ROUND = 0.48
 """What blocks get of the budget that one-way counts leave; the second round has the rest."""
-_LOUD_ABOVE, _QUIET_BELOW = 3.0, 0.5
-"""Noise is loud, or hardly there, where the best one-way counts are so many times the wanted error
-off."""
+_LOUD_ABOVE = 3.0
+"""Noise is loud where the best one-way counts are so many times the wanted error off."""
 WANTED_MARGIN_ERROR = 0.01
 """One-way counts get as much of the budget as brings their error down to this."""
 _MERGED_PAIRS_BELOW = 0.03
@@ -149,10 +143,6 @@ class Steps:
         """Return the steps for a table whose pairs are all measured: nothing else tells margins."""
         return replace(self, least_margins=margins, most_margins=margins)
 
-    def in_quiet(self) -> Steps:
-        """Return the steps for a table that stands far above its noise: larger blocks."""
-        return replace(self, care=replace(self.care, block_penalty=0.5))
-
     def under_noise(self, *, drowned: bool = False) -> Steps:
         """Return the steps for a table whose noise is loud: choose with care, trust little.
 
@@ -218,8 +208,6 @@ def steps_under(
     loud = drowned or error > _LOUD_ABOVE * WANTED_MARGIN_ERROR
     if loud:
         steps = steps.under_noise(drowned=drowned)
-    elif error < _QUIET_BELOW * WANTED_MARGIN_ERROR:
-        steps = steps.in_quiet()
     if all_pairs:
         known = margin_error(price, total, sizes, weights, given_total=True)
         steps = steps.for_pairs(margins_beside_pairs(price, total, sizes, details, known, steps))
@@ -286,6 +274,60 @@ class PairPlan:
     levels: tuple[Int64, ...] = ()
     share: float = 0.0
     first: float = 0.0
+
+
+def residual_pairs(
+    sizes: Sequence[int], details: Sequence[Detail] = (), most_cells: int = 1 << 15
+) -> list[Features]:
+    """Return the pairs to measure: not those of a detail and its parent, which are public.
+
+    Pairs of the same levels stand together, because they share their noise.
+    """
+    given = {tuple(sorted((each.feature, each.parent))) for each in details}
+    pairs = [
+        pair
+        for pair in combinations(range(len(sizes)), 2)
+        if pair not in given
+        and min(sizes[pair[0]], sizes[pair[1]]) > 1
+        and cell_count(pair, sizes) <= most_cells
+    ]
+    return sorted(pairs, key=lambda pair: (sorted(sizes[each] for each in pair), pair))
+
+
+def saved_by_residuals(pairs: Sequence[Features], sizes: Sequence[int]) -> float:
+    """Return how many times the cells of all pairs are those that margins leave free.
+
+    So much more budget would full tables of these pairs take for the same noise.
+    """
+    levels = [[sizes[each] for each in pair] for pair in pairs]
+    return sum(map(math.prod, levels)) / sum(map(free_cells, levels))
+
+
+def pair_weights(pairs: Sequence[Features], sizes: Sequence[int]) -> Float64:
+    """Return how a budget is split over pairs: such that the sum of errors is least.
+
+    A pair with f free cells, measured with the part r of the budget, is off by about f/sqrt(r)
+    in all; the best parts are in proportion to f^(2/3).
+    """
+    weights = np.array([free_cells([sizes[each] for each in pair]) ** (2 / 3) for pair in pairs])
+    shares: Float64 = weights / weights.sum()
+    return shares
+
+
+def noise_on_pairs(
+    price: Price, share: float, pairs: Sequence[Features], sizes: Sequence[int], total: float
+) -> float:
+    """Return the error of pair tables by the noise of their residuals alone, on average.
+
+    It is a total variation: half of the summed absolute noise, over the number of rows. Public
+    figures and noisy ones that were paid for decide it.
+    """
+    errors = []
+    for pair, weight in zip(pairs, pair_weights(pairs, sizes), strict=True):
+        levels = [sizes[each] for each in pair]
+        deviation = price.residual_deviation(share * float(weight), levels)
+        errors.append(summed_noise(deviation, levels) / (2 * total))
+    return float(np.mean(errors))
 
 
 def pairs_are_quiet(

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pegsynth.kernels.arrays import Float64
+from pegsynth.methods.released._row_pool import Features, UInt16
 from pegsynth.methods.released._values import NoisyTable
-from pegsynth.methods.released.row_pool import Features, UInt16
 
 CLOSENESS = np.geomspace(2.0**-24, 2.0**8, 33)
 """Values of c that likelihoods are taken for."""

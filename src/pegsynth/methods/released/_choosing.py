@@ -25,10 +25,10 @@ from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._estimates import Margins, on_simplex, shrunken
+from pegsynth.methods.released._joint_fit import JointFit
 from pegsynth.methods.released._pairs import MEAN_ABSOLUTE_NORMAL, PAIR, summed_noise
+from pegsynth.methods.released._row_pool import Features, Pool, Ruled, cell_count
 from pegsynth.methods.released._values import MOST_TABLE_CELLS, MergedTable, NoisyTable
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.row_pool import Features, Pool, Ruled, cell_count
 
 MOST_PENALTY = float(1 << 60)
 WIDE_TABLE = 24

@@ -26,18 +26,10 @@ from pegsynth.codec.codec import encode
 from pegsynth.errors import ParameterError
 from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
-from pegsynth.methods.released._terms import SCORED, Design, Scores, design_of, fitted_scores
-from pegsynth.methods.released._values import (
-    CountedTable,
-    MeasuredSums,
-    MergedTable,
-    NoisyTable,
-    Released,
-)
-from pegsynth.methods.released.draw import released_total
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.row_pool import MOST_CELLS, Features
-from pegsynth.methods.released.sum_design import (
+from pegsynth.methods.released._draw import released_total
+from pegsynth.methods.released._joint_fit import JointFit
+from pegsynth.methods.released._row_pool import MOST_CELLS, Features
+from pegsynth.methods.released._sum_design import (
     RESPONSE_FACTOR,
     STEPS,
     Bounds,
@@ -45,6 +37,14 @@ from pegsynth.methods.released.sum_design import (
     in_frames,
     sum_design,
     sums_of,
+)
+from pegsynth.methods.released._terms import SCORED, Design, Scores, design_of, fitted_scores
+from pegsynth.methods.released._values import (
+    CountedTable,
+    MeasuredSums,
+    MergedTable,
+    NoisyTable,
+    Released,
 )
 from pegsynth.schema import Feature, Schema
 

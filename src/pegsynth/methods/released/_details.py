@@ -28,6 +28,7 @@ from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.privacy_filter import Price, PrivacyFilter
 from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.gibbs.order import detail_features
+from pegsynth.methods.released._row_pool import Features
 from pegsynth.methods.released._values import (
     MOST_TABLE_CELLS,
     Allowed,
@@ -36,7 +37,6 @@ from pegsynth.methods.released._values import (
     Domain,
     NoisyTable,
 )
-from pegsynth.methods.released.row_pool import Features
 from pegsynth.schema.related_columns import ancestors, belongs_to, has_map
 
 if TYPE_CHECKING:

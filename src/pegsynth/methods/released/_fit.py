@@ -25,6 +25,7 @@ from pegsynth.methods.released._budget import (
     Split,
     Steps,
     block_deviation,
+    pair_weights,
     plan_pairs,
     split_budget,
     steps_under,
@@ -32,8 +33,18 @@ from pegsynth.methods.released._budget import (
 from pegsynth.methods.released._choosing import FirstRound, Round, place_block, rounds_for
 from pegsynth.methods.released._declared import DeclaredPlan, measured_tables
 from pegsynth.methods.released._details import Merging, Search, details_on_levels, told_details
+from pegsynth.methods.released._draw import fine_shares, released_total
 from pegsynth.methods.released._estimates import Margins
-from pegsynth.methods.released._pairs import measure_pairs
+from pegsynth.methods.released._joint_fit import JointFit
+from pegsynth.methods.released._pair_pool import PairModel, links_of
+from pegsynth.methods.released._row_pool import (
+    MOST_POOL,
+    Features,
+    Pool,
+    rows_at_once,
+    whole_numbers,
+)
+from pegsynth.methods.released._sum_design import STEPS
 from pegsynth.methods.released._values import (
     CountedRows,
     CountedTable,
@@ -43,11 +54,6 @@ from pegsynth.methods.released._values import (
     Released,
     anchored,
 )
-from pegsynth.methods.released.draw import fine_shares, fitted_rows, released_total
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.pair_pool import PairModel, links_of
-from pegsynth.methods.released.row_pool import MOST_POOL, Pool, rows_at_once, whole_numbers
-from pegsynth.methods.released.sum_design import STEPS
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 
@@ -181,6 +187,25 @@ def _one_ways(
         )
         tables.append(NoisyTable((feature,), noisy, deviation))
     return tuple(tables)
+
+
+def measure_pairs(
+    table: MergedTable,
+    budget_filter: PrivacyFilter,
+    pairs: Sequence[Features],
+    sizes: Sequence[int],
+    share: float,
+) -> list[NoisyTable]:
+    """Measure the residual of every pair with its part of the budget."""
+    table.ask(pairs)
+    found = []
+    for pair, weight in zip(pairs, pair_weights(pairs, sizes), strict=True):
+        levels = [sizes[each] for each in pair]
+        noisy, deviation = budget_filter.measure_residual(
+            table.count(pair), share * float(weight), purpose="pairs", features=pair, levels=levels
+        )
+        found.append(NoisyTable(pair, noisy, deviation))
+    return found
 
 
 @dataclass

@@ -21,13 +21,13 @@ from pegsynth.methods.base import Sampler
 from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.pricing import unit_bound
 from pegsynth.methods.released._details import details_of, public_lines
+from pegsynth.methods.released._draw import LOT, draw_rows
 from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._next_rows import POOL_ROWS, NextRows
 from pegsynth.methods.released._release import ReleasedPlan, allowance_of, steps_of
+from pegsynth.methods.released._replicates import Source, own_noise_tables
 from pegsynth.methods.released._stored import PREFIX, TRANSITIONS, describe_released, loaded_under
 from pegsynth.methods.released._values import Detail, Domain, Released
-from pegsynth.methods.released.draw import LOT, draw_rows
-from pegsynth.methods.released.next_rows import POOL_ROWS, NextRows
-from pegsynth.methods.released.replicates import Source, own_noise_tables
 from pegsynth.privacy import (
     Allowance,
     Event,

@@ -23,6 +23,7 @@ from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.gibbs.order import check_head_count
 from pegsynth.methods.pricing import rows_of_a_unit, unit_bound
 from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._calibration import Added, Calibration
 from pegsynth.methods.released._declared import (
     CodedValues,
     ValueTable,
@@ -30,22 +31,17 @@ from pegsynth.methods.released._declared import (
     settle_declared,
 )
 from pegsynth.methods.released._details import check_details, domain_of
-from pegsynth.methods.released._fit import Work, release_blocks
-from pegsynth.methods.released._values import Released
-from pegsynth.methods.released.calibration import Added, Calibration
-from pegsynth.methods.released.draw import (
+from pegsynth.methods.released._draw import (
     LOT,
     choose_rows,
     draw_rows,
     level_codes,
     released_total,
 )
-from pegsynth.methods.released.replicates import (
-    MODEL_ROWS,
-    Source,
-    own_noise_versions,
-)
-from pegsynth.methods.released.row_replicates import FITTED_ROWS, Replicates
+from pegsynth.methods.released._fit import Work, release_blocks
+from pegsynth.methods.released._replicates import MODEL_ROWS, Source, own_noise_versions
+from pegsynth.methods.released._row_replicates import FITTED_ROWS, Replicates
+from pegsynth.methods.released._values import Released
 from pegsynth.privacy import Allowance, Budget, Event, UnitBound, Unspent
 from pegsynth.random import RandomStream
 
@@ -55,9 +51,9 @@ if TYPE_CHECKING:
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.methods.base import Codes, Rows
     from pegsynth.methods.registry import PegsOnceOptions
+    from pegsynth.methods.released._joint_fit import JointFit
+    from pegsynth.methods.released._row_pool import Pool
     from pegsynth.methods.released._values import CountedTable
-    from pegsynth.methods.released.joint_fit import JointFit
-    from pegsynth.methods.released.row_pool import Pool
     from pegsynth.schema import Schema
 
 

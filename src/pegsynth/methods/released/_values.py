@@ -20,7 +20,7 @@ import numpy as np
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.methods.released._estimates import fitted_to
-from pegsynth.methods.released.row_pool import Features, Pool, UInt16, cell_count, cell_keys
+from pegsynth.methods.released._row_pool import Features, Pool, UInt16, cell_count, cell_keys
 from pegsynth.schema.rules import Rule
 
 MOST_TABLE_CELLS = 40_000

@@ -1,7 +1,7 @@
 """Which codebook a file is, and the schema that it gives; no row is read.
 
 Read here are lists of codes and labels of one feature, as offices keep them in spreadsheets, the
-headers of SPSS, Stata and SAS files, and DDI Codebook 2.5; `json_books` reads the others.
+headers of SPSS, Stata and SAS files, and DDI Codebook 2.5; `described` reads the others.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from pegsynth.errors import DataError, SchemaError
-from pegsynth.schema.codebooks import json_books
-from pegsynth.schema.codebooks.described import Described, Type, feature_of, number_of
+from pegsynth.schema.codebooks.described import (
+    Described,
+    Type,
+    feature_of,
+    number_of,
+    read_dialect,
+    read_json,
+)
 from pegsynth.schema.dialect import Dialect
 from pegsynth.schema.hierarchy import listed_codes
 from pegsynth.schema.schema import Schema
@@ -229,10 +235,10 @@ def _columns(path: Path, feature: str | None) -> tuple[Sequence[Described], Dial
         document = json.loads(text)
     except (ValueError, RecursionError):
         raise SchemaError("the file is not valid JSON; write it again") from None
-    columns = json_books.read_json(document) if isinstance(document, dict) else None
+    columns = read_json(document) if isinstance(document, dict) else None
     if columns is None:
         raise _unknown_form()
-    return _some(columns), json_books.read_dialect(document)
+    return _some(columns), read_dialect(document)
 
 
 def _unknown_form() -> SchemaError:

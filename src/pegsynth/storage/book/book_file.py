@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -218,15 +218,15 @@ def _write(path: Path, book: Book, like: Path | None) -> None:
     atomic_text(path, text + "\n", mode=mode)
 
 
-def open_entries(entries: Sequence[Entry]) -> list[Entry]:
-    """Return entries whose run has not ended, or was killed."""
-    return [entry for entry in entries if entry.state in ("reserved", "reading")]
-
-
 _SHOWN = 12
 _HEADER: tuple[str, ...] = (
     *("entry", "time (UTC)", "by", "run", "method", "state", "rho", "epsilon", "ledger"),
 )
+_UNENDED: Mapping[State, str] = {
+    "reserved": "has read nothing yet; if its run is gone: pegs book withdraw BOOK {}.",
+    "reading": "is reading, or was stopped while it was; it counts in full as long as it is not "
+    "settled.",
+}
 _LEAST = 1e-3
 _BISECTIONS = 60
 
@@ -297,21 +297,13 @@ def page(book: Book) -> str:
         lines.append(f"  left for one further run {kind}: {most}")
     if book.entries:
         lines += ["", *aligned([_HEADER, *map(_row, book.entries)])]
-    for entry in open_entries(book.entries):
-        lines.append(_unended(entry))
+    # Runs that have not ended, or were killed.
+    lines += [
+        f"Entry {each.number} {_UNENDED[each.state].format(each.number)}"
+        for each in book.entries
+        if each.state in _UNENDED
+    ]
     return "\n".join(lines)
-
-
-def _unended(entry: Entry) -> str:
-    if entry.state == "reserved":
-        return (
-            f"Entry {entry.number} has read nothing yet; if its run is gone: pegs book withdraw "
-            f"BOOK {entry.number}."
-        )
-    return (
-        f"Entry {entry.number} is reading, or was stopped while it was; it counts in full as long "
-        "as it is not settled."
-    )
 
 
 def _row(entry: Entry) -> tuple[str, ...]:

@@ -177,13 +177,6 @@ class BookPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             return self.delta
         return float_down(fraction_down(Fraction(self.delta) * (1 - SET_ASIDE)))
 
-    @property
-    def delta_for_categories(self) -> Fraction:
-        """The part of delta that private categories may take, all runs together."""
-        if not self.private_categories:
-            return Fraction(0)
-        return Fraction(self.delta) - Fraction(self.delta_for_rho)
-
     def epsilon_of(self, cost: Cost) -> float | None:
         """Return the epsilon of a cost at the book's delta, rounded up; None if it has none.
 
@@ -203,7 +196,8 @@ class BookPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         whole, year
             What was spent, with the further run: in all, and in this year.
         """
-        if Fraction(whole.delta_taken) > self.delta_for_categories:
+        aside = Fraction(self.delta) - Fraction(self.delta_for_rho)
+        if Fraction(whole.delta_taken) > (aside if self.private_categories else 0):
             if not self.private_categories:
                 return (
                     "it sets nothing of delta aside for private categories; list the categories "

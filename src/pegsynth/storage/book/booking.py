@@ -260,7 +260,8 @@ def add_earlier(path: Path, sources: Sequence[Path]) -> list[Entry]:
                 raise _no_guarantee(source, ledger.not_covered)
             if digest(text) in seen:
                 raise ParameterError(f"{source}: this ledger is in the book already")
-            _check_unit(changes, _unit_of(ledger.events))
+            units = (event.label for event in ledger.events if isinstance(event, UnitBound))
+            _check_unit(changes, next(units, ""))
             rows = ledger.guarantee.rows_per_unit
             entry = _entry(changes, cost, "earlier release", "", rows)
             entry = msgspec.structs.replace(
@@ -356,10 +357,6 @@ def _check_unit(changes: Changes, unit: str) -> None:
             f"{changes.path}: the budget book protects {named[0]}, and this run protects "
             f"{named[1]}; what they promise does not add up"
         )
-
-
-def _unit_of(events: Sequence[Event]) -> str:
-    return next((event.label for event in events if isinstance(event, UnitBound)), "")
 
 
 def _no_guarantee(path: Path, lines: Sequence[str]) -> BudgetError:

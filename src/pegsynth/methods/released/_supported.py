@@ -31,10 +31,10 @@ from pegsynth.inference.ledger_support import (
     listed,
     note_of,
 )
+from pegsynth.methods.released._draw import released_total
 from pegsynth.methods.released._pairs import cell_noise
+from pegsynth.methods.released._row_pool import cell_count
 from pegsynth.methods.released._values import NoisyTable, Released
-from pegsynth.methods.released.draw import released_total
-from pegsynth.methods.released.row_pool import cell_count
 from pegsynth.schema import Schema
 
 

@@ -22,16 +22,16 @@ from pegsynth.mechanisms.noise import add_noise
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._details import MAP_PURPOSES
-from pegsynth.methods.released._values import NoisyTable, Released
-from pegsynth.methods.released.draw import (
+from pegsynth.methods.released._draw import (
     draw_rows,
     fine_shares,
     pool_rows,
     rebuild,
     released_total,
 )
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.row_pool import Pool
+from pegsynth.methods.released._joint_fit import JointFit
+from pegsynth.methods.released._row_pool import Pool
+from pegsynth.methods.released._values import NoisyTable, Released
 from pegsynth.options import MOST_REPLICATES
 from pegsynth.privacy import Event, NoisyCounts, NoisyResiduals, NoisySums
 from pegsynth.random import RandomStream, Words

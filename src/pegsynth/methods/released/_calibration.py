@@ -25,8 +25,8 @@ import polars as pl
 from pegsynth.kernels.arrays import Codes, Float64, Int64
 from pegsynth.kernels.pool_loops import shuffled, uniforms
 from pegsynth.methods.released._declared import codes_of, published_designs
+from pegsynth.methods.released._sum_design import SumDesign
 from pegsynth.methods.released._values import Released
-from pegsynth.methods.released.sum_design import SumDesign
 from pegsynth.random import Words
 from pegsynth.schema import Schema
 

@@ -66,11 +66,11 @@ from pegsynth.methods.released._pairs import (
     projected,
     summed_noise,
 )
+from pegsynth.methods.released._row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
 from pegsynth.methods.released._values import NoisyTable
-from pegsynth.methods.released.row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
 
 if TYPE_CHECKING:
-    from pegsynth.methods.released.pair_pool import PairModel
+    from pegsynth.methods.released._pair_pool import PairModel
 
 _NEVER_SAID = 0.01
 _LEAST_TOTAL = 1e-6

@@ -24,8 +24,8 @@ from pegsynth.codec.tree import PURPOSE, Level, NumberTree
 from pegsynth.inference.combining_rules import PART
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.noise import add_noise
-from pegsynth.methods.released.replicates import split_counts
-from pegsynth.methods.released.row_replicates import LEAST_WEIGHT, MOST_WEIGHT
+from pegsynth.methods.released._replicates import split_counts
+from pegsynth.methods.released._row_replicates import LEAST_WEIGHT, MOST_WEIGHT
 from pegsynth.privacy import NoisyCounts
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema

@@ -20,11 +20,17 @@ from pegsynth.kernels.arrays import Float64
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._cells import CLOSENESS, FittedTable, likely_closeness
 from pegsynth.methods.released._estimates import Margins, fitted_to
-from pegsynth.methods.released._latent_classes import HiddenClasses, fitted_classes
-from pegsynth.methods.released._pairs import PAIR, PairEstimates, dependence, free_cells
+from pegsynth.methods.released._joint_fit import JointFit
+from pegsynth.methods.released._pairs import (
+    PAIR,
+    HiddenClasses,
+    PairEstimates,
+    dependence,
+    fitted_classes,
+    free_cells,
+)
+from pegsynth.methods.released._row_pool import MOST_POOL, Features, Pool, cell_count, rows_at_once
 from pegsynth.methods.released._values import NoisyTable
-from pegsynth.methods.released.joint_fit import JointFit
-from pegsynth.methods.released.row_pool import MOST_POOL, Features, Pool, cell_count, rows_at_once
 
 _SWEEPS = 10
 _CROWDED_CLOSENESS = 6.0
