@@ -33,7 +33,7 @@ from pegsynth.methods.released._budget import (
 from pegsynth.methods.released._choosing import FirstRound, Round, place_block, rounds_for
 from pegsynth.methods.released._declared import DeclaredPlan, measured_tables
 from pegsynth.methods.released._details import Merging, Search, details_on_levels, told_details
-from pegsynth.methods.released._draw import fine_shares, released_total
+from pegsynth.methods.released._draw import fine_shares, fitted_rows, released_total
 from pegsynth.methods.released._estimates import Margins
 from pegsynth.methods.released._joint_fit import JointFit
 from pegsynth.methods.released._pair_pool import PairModel, links_of
