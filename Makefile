@@ -6,8 +6,11 @@ BIN := $(VENV)/bin
 PRODUCT := $(VENV)/.product
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-fast golden test-lowest test-newest check format plan-model bench bench-peers study audit doors fuzz faults soak watch \
+.PHONY: demo test test-all test-fast golden test-lowest test-newest check format plan-model bench bench-peers study audit doors fuzz faults soak watch \
 	docs lock bom advisories wheel clean packages-locked packages-newest packages-lowest
+
+# Tests start hundreds of processes; each would compile every module of the program again.
+export PYTHONDONTWRITEBYTECODE :=
 
 # The versions of the locks, checked by their hashes; REQUIREMENTS=newest or =lowest for others.
 REQUIREMENTS := locked
@@ -49,6 +52,13 @@ test: $(STAMP)
 	tools/system-packages.sh
 	$(BIN)/python -m checks.bench.every_kernel --all
 	$(BIN)/python -m pytest $(TOGETHER)
+
+# The long forms too: every fault, the exact audits of whole releases, the browser's sweep, a Spark
+# cluster of its own, the cells of the tutorials, every figure of the benchmarks.
+test-all: $(STAMP)
+	tools/system-packages.sh
+	$(BIN)/python -m checks.bench.every_kernel --all
+	PEGSYNTH_ALL=1 $(BIN)/python -m pytest $(TOGETHER)
 
 test-fast: $(STAMP)
 	tools/system-packages.sh

@@ -14,9 +14,14 @@ _STDERR = os.dup(2)
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from lanes import ALL  # noqa: E402 (found by the path above)
+
 # The first example of a test may compile a kernel, so no example has a deadline. CI repeats
 # the same examples every time; elsewhere each run tries new ones.
-settings.register_profile("pegsynth", deadline=None, derandomize="CI" in os.environ)
+# `make test-all` tries twice as many.
+settings.register_profile(
+    "pegsynth", deadline=None, derandomize="CI" in os.environ, max_examples=100 if ALL else 50
+)
 settings.load_profile("pegsynth")
 
 
@@ -38,6 +43,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     Every worker begins with a part of the list; long tests are dealt out to all parts.
     """
+    if not ALL:
+        apart = [item for item in items if item.get_closest_marker("long_form")]
+        config.hook.pytest_deselected(items=apart)
+        items[:] = [item for item in items if not item.get_closest_marker("long_form")]
     items.sort(key=_seconds, reverse=True)
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     items[:] = [item for part in range(workers) for item in items[part::workers]]

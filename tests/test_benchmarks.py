@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from checks.bench.stages import STAGES, stage_of
+from lanes import long_form
 from spark_clusters import QUICK_JAVA
 from system import is_installed
 
@@ -25,6 +26,7 @@ def bench(*arguments):
     )
 
 
+@long_form
 @pytest.mark.slow(seconds=130)
 def test_quick_form_computes_every_figure(tmp_path):
     done = bench("--quick", "--output", tmp_path)

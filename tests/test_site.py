@@ -12,6 +12,8 @@ from xml.etree import ElementTree as ET
 import pytest
 import typer
 
+from lanes import ALL, long_form, made_once
+
 ROOT = Path(__file__).parent.parent
 EXTERNAL = re.compile(r"""(?:<script[^>]+src|<link[^>]+href|<img[^>]+src)=["']https?://""")
 
@@ -79,12 +81,19 @@ def test_every_measure_has_a_formula():
     assert [name for name in measures() if f"`{name}`" not in page] == []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory):
-    """The site, built once: a broken reference, a lost page and a failing cell are errors."""
-    folder = tmp_path_factory.mktemp("site")
+    """The site, built once: a broken reference, a lost page and a failing cell are errors.
+
+    The short form does not run the cells of the tutorials.
+    """
+    return made_once(tmp_path_factory, "site", build)
+
+
+def build(folder):
+    cells = () if ALL else ("-D", "nb_execution_mode=off")
     done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", "docs", str(folder)],
+        [sys.executable, "-m", "sphinx", "-W", "-q", "-b", "html", *cells, "docs", str(folder)],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -92,10 +101,9 @@ def site(tmp_path_factory):
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    return folder
 
 
-@pytest.mark.slow(seconds=90)
+@pytest.mark.slow(seconds=90 if ALL else 30)
 def test_the_site_builds_and_opens_offline(site):
     pages = list(site.rglob("*.html"))
     assert len(pages) > 30
@@ -104,6 +112,10 @@ def test_the_site_builds_and_opens_offline(site):
     (listed,) = re.findall(r'"?docnames"?:\s*(\[.*?\])', index)
     assert set(json.loads(listed)) >= page_names()
     assert len(list(site.glob("report-*.html"))) == 3
+
+
+@long_form
+def test_the_cells_of_the_tutorials_print_what_they_should(site):
     analysed = (site / "tutorials" / "analyst.html").read_text()
     assert "replicate-weights" in analysed
     assert "NOT AS LISTED" not in re.sub(r"<pre>.*?</pre>", "", analysed, count=4, flags=re.DOTALL)

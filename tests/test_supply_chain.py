@@ -106,6 +106,30 @@ def test_a_release_and_its_report_need_no_extra(tmp_path):
         schema = tmp_path / "schema.toml"
         schema.write_text(schema.read_text().replace("reviewed = false", "reviewed = true"))
     assert (tmp_path / "run" / "internal" / "report.html").stat().st_size > 1000
+    assert grows_no_tree(program, tmp_path)
+
+
+def grows_no_tree(program, folder):
+    """Whether commands that need scikit-learn say so before they write or read anything."""
+    table = ("data.csv", "--schema", "schema.toml")
+    public = folder / "run" / "public" / "synthetic-1.csv"
+    for arguments, what in (
+        (("synthesize", *table, "--rows", "9", "--method", "cart", "-o", "s.csv"), "--method cart"),
+        (("synthesize", *table, "--rows", "9", "--method", "forest", "-o", "s.csv"), "forest"),
+        (("evaluate", "data.csv", public, *table[1:], "--target", "a"), "--target"),
+        (("impute", public, *table[1:], "--imputations", "1", "-o", "i.csv"), "completing"),
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", program, *map(str, arguments)],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2, done.stderr
+        assert what in done.stderr
+        assert "pip install 'pegsynth[trees]'" in done.stderr
+    return not (folder / "s.csv").exists() and not (folder / "i.csv").exists()
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="no make")

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import venv
 import zipfile
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pegsynth
+from lanes import made_once
 
 ROOT = Path(__file__).parent.parent
 
@@ -53,15 +55,18 @@ def copied(folder):
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def wheel(tmp_path_factory):
-    return built(ROOT, tmp_path_factory.mktemp("wheel"))
+    (file,) = made_once(tmp_path_factory, "wheel", partial(built, ROOT)).glob("*.whl")
+    return file
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def named_wheel(tmp_path_factory):
     """A wheel whose builder said which commit it is of."""
-    return built(ROOT, tmp_path_factory.mktemp("named"), commit=COMMIT)
+    build = partial(built, ROOT, commit=COMMIT)
+    (file,) = made_once(tmp_path_factory, "named-wheel", build).glob("*.whl")
+    return file
 
 
 def test_what_is_inside(wheel):

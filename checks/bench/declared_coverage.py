@@ -2,9 +2,10 @@
 
 ``python -m checks.bench.declared_coverage [--rows N] [--releases K] [--share S] ..`` samples
 invented discharges repeatedly, releases every sample by `pegs-once` with private edges and both
-regressions declared, draws rows with replicate weights and fits both regressions to their *values*.
-The truth is that of 2,000,000 rows, not clipped. ``--share 0`` declares nothing. With ``--results
-FILE`` every release is written as soon as it is there, and a run goes on where another one stopped.
+regressions declared, with replicate weights, and asks `replicated` for both regressions of their
+*values*. The truth is that of 2,000,000 rows, not clipped. ``--share 0`` declares nothing. With
+``--results FILE`` every release is written as soon as it is there, and a run goes on where another
+one stopped. The last column counts the releases in which a coefficient is called supported.
 """
 
 from __future__ import annotations
@@ -21,10 +22,9 @@ from numpy.typing import NDArray
 
 from checks.bench.coverage_tally import Interval, Release, Tally, run
 from checks.bench.released_numbers import NUMBERS, RESPONSE_ABOVE, private_schema
-from pegsynth import fit
+from pegsynth import replicated, synthesize
 from pegsynth.datasets import discharge
-from pegsynth.inference import combine
-from pegsynth.options import WEIGHT, named_weights
+from pegsynth.inference.ledger_support import SUPPORTED
 from pegsynth.schema import Schema
 from pegsynth.schema.declared import Analysis
 
@@ -35,10 +35,11 @@ TRUTH_ROWS = 2_000_000
 TRUTH_SEED = 987_654
 NORMAL = 1.959964
 RULE = "replicate-weights"
-ERROR = "relative error"
+ERROR, STATUS = "relative error", "status"
 TERMS = ("age.yrs", "sev", "cat", "los")
 FORMULA = " + ".join(TERMS)
-NAMES = tuple(f"{kind} {term}" for kind in ("linear", "logistic") for term in TERMS)
+RESPONSES = {"linear": "charge", "logistic": f"I(charge > {RESPONSE_ABOVE})"}
+NAMES = tuple(f"{kind} {term}" for kind in RESPONSES for term in TERMS)
 
 
 def declaring(share: float) -> Schema:
@@ -105,33 +106,43 @@ class How:
     replicates: int = 20
 
 
-def release(which: Release, how: How) -> tuple[Fitted, list[Fitted]]:
-    """Sample, release and analyse; return the original's fit and those of all weights."""
+def release(which: Release, how: How) -> tuple[Fitted, dict[str, tuple[float, float, float, str]]]:
+    """Sample, release and analyse.
+
+    Returns the original's fit, and of every coefficient estimate, interval and status.
+    """
     table = discharge(which.rows, seed=which.seed)
-    model = fit(
+    made = synthesize(
         table,
         declaring(how.share),
         method="pegs-once",
         epsilon=which.epsilon,
         delta=DELTA,
         rows_in=which.rows,
+        rows=which.rows,
+        replicates=how.replicates,
+        progress=False,
     )
-    rows = model.replicates(how.replicates, rows=which.rows)
-    names = named_weights(WEIGHT, how.replicates)
-    return fitted(table), [fitted(rows, rows[name].to_numpy()) for name in names]
+    found = {}
+    for kind, response in RESPONSES.items():
+        asked = replicated(f"{response} ~ {FORMULA}", made).combined
+        for place, term in enumerate(asked.names[1:], start=1):
+            low, high = (np.atleast_1d(end)[place] for end in asked.interval(0.95))
+            value = np.atleast_1d(asked.estimate)[place]
+            name = f"{kind} {term.partition('[')[0]}"
+            found[name] = (float(value), float(low), float(high), asked.statuses[place])
+    return fitted(table), found
 
 
 def measure(which: Release, how: How, truth: Array) -> Iterator[Interval]:
     """Yield the intervals of one release, and under `ERROR` how far estimates are off."""
-    original, (main, *others) = release(which, how)
+    original, found = release(which, how)
     for place, name in enumerate(NAMES):
-        value = float(main.estimates[place])
-        found = combine(
-            [float(each.estimates[place]) for each in others], rule=RULE, main=value
-        ).interval(0.95)
-        width = (found[1] - found[0]) / (2 * NORMAL * float(original.errors[place]))
-        yield Interval(name, RULE, bool(found[0] <= truth[place] <= found[1]), width)
+        value, low, high, status = found[name]
+        width = (high - low) / (2 * NORMAL * float(original.errors[place]))
+        yield Interval(name, RULE, bool(low <= truth[place] <= high), width)
         yield Interval(name, ERROR, True, abs(value / float(original.estimates[place]) - 1))
+        yield Interval(name, STATUS, status == SUPPORTED, 0.0)
 
 
 def lines(tallies: Sequence[Tally]) -> Iterator[str]:
@@ -141,9 +152,10 @@ def lines(tallies: Sequence[Tally]) -> Iterator[str]:
         coverage = fmean(each.hits for each in own)
         width = median(each.width for each in own)
         errors = [each.width for each in tallies if each.group == name and each.rule == ERROR]
+        supported = sum(e.hits for e in tallies if e.group == name and e.rule == STATUS)
         yield (
             f"| {name} | {coverage:.3f} | {width:.2f} | {fmean(errors):.3f} | "
-            f"{median(errors):.3f} | {len(own)} |"
+            f"{median(errors):.3f} | {len(own)} | {supported} |"
         )
 
 
@@ -166,8 +178,11 @@ def main(arguments: list[str] | None = None) -> None:
         for seed in range(chosen.seed, chosen.seed + chosen.releases)
     ]
     found = run(releases, lambda which: measure(which, how, truth), chosen.results)
-    print("| coefficient | coverage | median width | mean relative error | median | releases |")
-    print("|---|---|---|---|---|---|")
+    print(
+        "| coefficient | coverage | median width | mean relative error | median | releases "
+        "| supported |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for line in lines(found):
         print(line, flush=True)
 

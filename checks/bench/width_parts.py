@@ -20,8 +20,8 @@ from checks.bench.coverage_tally import Release
 from checks.bench.released_coverage import METHOD, NORMAL, How, held, release, usual_width
 from checks.bench.value_coverage import NUMBERS, means_of, released_table
 from pegsynth.inference import combine
+from pegsynth.methods import released as released_room
 from pegsynth.methods.released._row_replicates import Replicates, Signs
-from pegsynth.pipeline import drawn_tables
 from pegsynth.random import RandomStream
 
 T_QUANTILE = 2.086
@@ -67,10 +67,10 @@ def of_values(which: Release, count: int) -> Widths:
         "bins": (lambda self, codes, signs: np.ones_like(signs), True),
     }
     for part, (way, shapes) in ways.items():
-        usual = drawn_tables.reweighed if shapes else (lambda frame, lines, *more: lines)
+        usual = released_room.reweighed if shapes else (lambda frame, lines, *more: lines)
         with (
             mock.patch.object(Replicates, "weights", way),
-            mock.patch.object(drawn_tables, "reweighed", usual),
+            mock.patch.object(released_room, "reweighed", usual),
         ):
             table, released = released_table(which, count)
         found = means_of(released)

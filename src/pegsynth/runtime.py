@@ -14,6 +14,7 @@ waits and does nothing else; when it is interrupted it asks the others to stop a
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 import queue
 import re
@@ -23,6 +24,7 @@ import time
 import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeVar
 
@@ -43,6 +45,27 @@ def spare_processors() -> int:
     each other's way.
     """
     return max(1, usable_processors() - 2)
+
+
+def check_trees(what: str) -> None:
+    """Refuse what grows trees, before any data is read, where scikit-learn is not installed."""
+    if find_spec("sklearn") is None:
+        raise EngineError(
+            f"{what} grows trees with scikit-learn, which is not installed; install it with "
+            "pip install 'pegsynth[trees]'"
+        )
+
+
+@contextmanager
+def loading() -> Iterator[None]:
+    """Import what is large without looking for garbage, of which imports leave next to none."""
+    looking = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if looking:
+            gc.enable()
 
 
 @contextmanager

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pegsynth.codec.tabulation import Crossing, row_keys
+from pegsynth.codec.tabulation import CELL_LIMIT, Crossing
 from pegsynth.evaluation.risk.intruder import Attack, Reach, cells_of, guess
 from pegsynth.kernels.arrays import Codes, Int64
 from pegsynth.schema.schema import Schema
+
+_MIXER = 0x9E3779B97F4A7C15
 
 MOST_CELLS = 1 << 22
 
@@ -76,3 +79,14 @@ class Targets:
 
 def _keys(columns: Codes, features: Sequence[int], sizes: Sequence[int]) -> Int64:
     return row_keys(columns[list(features)], [sizes[place] for place in features])
+
+
+def row_keys(columns: Codes, sizes: Sequence[int]) -> Int64:
+    """Return a number for every row and all its features; beyond 63 bits it is a hash."""
+    keys = np.zeros(columns.shape[1], dtype=np.uint64)
+    wide = math.prod(sizes) >= CELL_LIMIT
+    for column, size in zip(columns, sizes, strict=True):
+        keys = keys * np.uint64(_MIXER if wide else size) + column.astype(np.uint64)
+        if wide:
+            keys ^= keys >> np.uint64(29)
+    return keys.view(np.int64)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pegsynth.codec.tabulation import row_keys
 from pegsynth.methods.gibbs.gibbs_plan import DEFAULT_HEADS, Keys
 from studies.paper.arms import PAPER_TAIL_BITS, Arm
 from studies.paper.cell_file import CellValues
+from studies.paper.intruder_targets import row_keys
 from studies.paper.size import StudySize
 from studies.paper.workshop import Population, Workshop
 

@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pegsynth.codec.tabulation import column_major, group_sizes, one_way, row_keys
+from pegsynth.codec.tabulation import column_major, group_sizes, one_way
 from pegsynth.evaluation.risk.reappearance import expected_uniqueness
 from pegsynth.evaluation.utility.distances import (
     conditional_distance,
@@ -31,7 +31,7 @@ from pegsynth.inference.model_matrix import INTERCEPT, Column, columns_of, sampl
 from pegsynth.inference.regression_fit import fit
 from pegsynth.kernels.arrays import Codes, Int64
 from pegsynth.schema import Schema
-from studies.paper.intruder_targets import Targets
+from studies.paper.intruder_targets import Targets, row_keys
 from studies.paper.setting import Setting
 
 Figures = dict[str, float]

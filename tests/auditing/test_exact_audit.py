@@ -12,6 +12,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from lanes import long_form
 from oracle import SlowSampler, slow_key, worst_loss
 from pegsynth.auditing.cases import SCALE, all_cases, case, tiny_schema
 from pegsynth.auditing.divergence import Loss, all_rows, all_tables, divergence
@@ -59,6 +60,7 @@ def test_the_shipped_code_keeps_its_claim(name):
     assert holds(loss_of(each), each.claim)
 
 
+@long_form
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(CASES) - set(QUICK)))
 def test_the_shipped_code_keeps_its_claim_in_longer_cases(name):
@@ -66,6 +68,7 @@ def test_the_shipped_code_keeps_its_claim_in_longer_cases(name):
     assert holds(loss_of(each), each.claim)
 
 
+@long_form
 @pytest.mark.slow(seconds=50)
 def test_marginals_order_and_draws_together_keep_their_total():
     each = private_case()

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from lanes import long_form
 from oracle import worst_loss
 from pegsynth.auditing.level_cases import (
     LevelCase,
@@ -42,6 +43,7 @@ def test_the_claim_is_that_of_categories():
         assert each.plan.events == uniform.events
 
 
+@long_form
 @pytest.mark.slow(seconds=60)
 def test_paid_counts_and_draws_together_keep_their_total():
     each = level_private_case()

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pytest
 
+from lanes import long_form
 from pegsynth.auditing.coded_rows import (
     ALPHA,
     PANELS,
@@ -92,6 +93,7 @@ def test_names_that_are_kept_are_found():
     assert replace(case, drawn=with_names).loss().epsilon == math.inf
 
 
+@long_form
 @pytest.mark.slow(seconds=30)
 def test_the_audit_has_lines_for_panels():
     findings = list(audit(PANELS))

@@ -569,3 +569,36 @@ def test_help_imports_nothing_heavy():
             [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
         )
         assert run.returncode == 0, run.stderr
+
+
+MOST_MODULES = {"--help": 400, "synthesize": 1100}
+"""Modules of every kind after a command; what loads in vain takes the time of short commands."""
+NEVER = ("scipy.special", "scipy.linalg", "cffi", "sklearn", "pandas")
+OTHERS = ("methods.released.", "methods.baselines.", "evaluation.", "inference.")
+
+
+def test_a_small_table_loads_what_it_needs(folder):
+    """Counted, not timed: no SciPy, no library of C declarations, nothing of other methods."""
+    schema = drafted(folder)
+    program = (
+        "import sys\n"
+        "from pegsynth.cli.main import main\n"
+        "try:\n    main()\nexcept SystemExit as end:\n    assert not end.code, end.code\n"
+        f"found = [name for name in {NEVER!r} if name in sys.modules]\n"
+        f"others = tuple('pegsynth.' + name for name in {OTHERS!r})\n"
+        "found += [name for name in sys.modules if name.startswith(others)]\n"
+        "print(len(sys.modules), *found, file=sys.stderr)\n"
+    )
+    small = ("synthesize", "data.csv", "--schema", schema, "--rows", 50, *PER_ROW, "-o", "out.csv")
+    for arguments in (("--help",), small):
+        run = subprocess.run(
+            [sys.executable, "-c", program, *map(str, arguments)],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert run.returncode == 0, run.stderr
+        count, *found = run.stderr.splitlines()[-1].split()
+        assert found == []
+        assert int(count) < MOST_MODULES[arguments[0]]

@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from checks.bench import released_numbers
+from lanes import long_form
 from pegsynth.datasets import discharge
 
 
@@ -18,6 +19,7 @@ def test_a_table_is_no_distance_from_itself():
     assert released_numbers.kolmogorov(pl.Series([1, 2]), pl.Series([2, 3])) == 0.5
 
 
+@long_form
 @pytest.mark.slow(seconds=20)
 def test_the_benchmark_prints_its_lines(capsys):
     released_numbers.main(["--rows", "2000", "--runs", "1", "--epsilon", "10"])

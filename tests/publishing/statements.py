@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -61,6 +62,22 @@ def more_than_ten(t: Told) -> bool:
     shown = [q["published_tables"], q["triples_held"], (q.get("bought") or {}).get("distances", ())]
     shown += [q["pairs_held"] + q["pairs_not_held"]] * bool(q["published_tables"])
     return max(map(len, shown)) > 10
+
+
+def declared_code(t: Told) -> bool:
+    code = t.replicates > 0 and not t.two_tables and t.flag("--decode") != "labels"
+    return bool(t.analyses and code)
+
+
+def numbers_written(t: Told) -> bool:
+    return any(f.binned for f in t.schema.features) and t.flag("--decode") != "labels"
+
+
+def small_cells(t: Told) -> bool:
+    """Whether one person more or less leaves a guess at 95 % (R35), by its closed forms."""
+    most = math.log(19)
+    by_rho = t.guarantee["rho"] is not None and t.guarantee["rho"] <= 0.9 * most
+    return t.private and (by_rho or t.guarantee["epsilon"] <= most)
 
 
 def stated(key: str) -> Holds:
@@ -437,6 +454,22 @@ STATEMENTS = (
         lambda t: sums(t) and bool(summed(t) & {"n", "s"})),
     say(HOW, "This method measures nothing for them: look at them as at any other.",
         lambda t: t.analyses and not sums(t)),
+    say(HOW, "Their columns: {*} In Python:",
+        lambda t: declared_code(t) and any(f.label for f in t.schema.features)),
+    say(HOW, "In Python:", declared_code),
+    say(HOW, "The same in R, after the R code above. A blank cell of a column with categories is "
+        "the category \"(missing)\"; rows without a number that an analysis needs are left out.",
+        declared_code),
+    say(HOW, "And in Stata, after the Stata code above:",
+        lambda t: declared_code(t) and sas_code(t)),
+    say(HOW, "## If a column is a survey weight It was synthesized like any other number. For "
+        "estimates about the population multiply it into the", numbers_written),
+    say(HOW, "weights here: with a survey weight w, use w times {} and w times each of the "
+        "replicates in their place. The intervals then hold the sampling of rows and the noise, "
+        "and not strata or clusters of the survey, of which the table knows nothing.",
+        lambda t: numbers_written(t) and t.replicates > 0),
+    say(HOW, "analysis as you would with the original. Strata and clusters of the survey are not "
+        "in the tables.", lambda t: numbers_written(t) and t.replicates == 0),
     say(HOW, "## Tables of counts - `table-1.csv`: {} Take counts of these tables from these "
         "files, not from rows. {*} `shrunk` is pulled towards the model: nearer on average, "
         "without an interval of its own.", lambda t: bool(t.schema.tables_wanted)),
@@ -481,6 +514,11 @@ STATEMENTS = (
     say(README, "# Invented visits", stated("title")),
     say((README, CROISSANT, DCAT, REGISTRY), "Visits that nobody made.", stated("description")),
     *(say(README, words, holds) for words, holds in MARKS),
+    say(README, "**In short.** A program made these tables from a model of a confidential table, "
+        "which stays with its owner; no row describes anybody. Whoever guesses from this folder "
+        "whether a given {} is in the original, and would be right half of the time without it, "
+        "is right at most {#}% of the time. Totals, shares and relations can be trusted as far as "
+        "`QUALITY.html` says; single rows and small groups cannot.", lambda t: t.private),
     say(README, "## Promise This release carries no privacy guarantee; `PRIVACY.md` says why.",
         lambda t: t.guarantee["kind"] == "none"),
     say(README, "## Promise This release is l-diverse, and not differentially private; see "
@@ -689,6 +727,14 @@ STATEMENTS = (
         "= {#}.", lambda t: t.private and t.guarantee["delta"] > 0),
     say(PRIVACY, "All this may fail with a chance of {#}.",
         lambda t: t.private and t.guarantee["delta"] > 0),
+    say(PRIVACY, "A guess whether a given {} is in the table, right half of the time without this "
+        "release, is right at most {#} % of the time with it.", lambda t: t.private),
+    say(PRIVACY, "A cell that counts fewer than {#} (each one {}) cannot be told from an empty "
+        "one: a guess which of the two it is, right half of the time without this release, is "
+        "right at most 95 % of the time with it.", small_cells),
+    say(PRIVACY, "No cell is so small that it cannot be told from an empty one: of a single {} a "
+        "guess may be right more than 95 % of the time.",
+        lambda t: t.private and not small_cells(t)),
     say(PRIVACY, "The draws cost {#} per synthetic row, which is how the original paper counts "
         "epsilon; the figure for the whole release is the one above.",
         lambda t: t.guarantee["epsilon_per_row"] is not None),

@@ -19,6 +19,7 @@ import pytest
 import pegsynth
 import spark_clusters
 from command import PEGS, SECRET, Outcome, check_refused, pegs, pegs_process
+from lanes import long_form
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.errors import DataError, EngineError, OutputError, ParameterError
 from pegsynth.schema import Feature, Schema
@@ -82,6 +83,19 @@ def test_a_local_cluster(discharges, tmp_path, monkeypatch):
             with monkeypatch.context() as patch:
                 check(spark, discharges, folder, patch)
             assert left_behind(folder) == []
+        # Commands start a session of their own, in the same JVM.
+        spark.stop()
+        a_command_equals_the_local_one(discharges, tmp_path)
+        a_command_that_fails_says_why(tmp_path)
+
+
+def a_command_equals_the_local_one(discharges, folder):
+    discharge_schema().save(folder / "schema.toml")
+    release = ("--method", "pegs", "--epsilon-per-row", 1, "--rows", 2_000, "--seed", SEED)
+    draws = ("synthesize", discharges, "--schema", folder / "schema.toml", *release)
+    quiet(pegs(*draws, "-o", folder / "here.parquet"))
+    quiet(pegs(*draws, "-o", folder / "there", "--engine", "spark", "--master", "local[2]"))
+    assert written(folder / "there").equals(pl.read_parquet(folder / "here.parquet"))
 
 
 def reads_files_in_the_workers(spark, discharges, folder, patch):
@@ -390,6 +404,7 @@ def survives_a_lost_executor(spark, discharges, folder, patch, generations=1):
     assert written(folder / "capped").height == ROWS
 
 
+@long_form
 @pytest.mark.slow(seconds=140)
 def test_a_standalone_cluster(discharges, tmp_path, monkeypatch):
     """A master and two workers; one of them dies with all it runs."""

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from pegsynth.codec.codec import encode
-from pegsynth.codec.tabulation import row_keys
 from pegsynth.datasets import discharge, discharge_schema
 from pegsynth.evaluation import evaluate_codes
 from pegsynth.evaluation.measuring import risk_records
@@ -16,6 +15,7 @@ from pegsynth.evaluation.risk.risk_tables import risk_tables
 from pegsynth.evaluation.utility.distances import conditional_floor, marginal_floor
 from pegsynth.inference.model_matrix import sample_of
 from pegsynth.schema import Feature, Schema
+from studies.paper.intruder_targets import row_keys
 from studies.paper.setting import LINEAR, LOGISTIC, setting_of
 from studies.paper.yardstick import Regression, Yardstick, figure, regression_distance
 

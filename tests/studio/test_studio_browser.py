@@ -16,6 +16,7 @@ from axe_playwright_python.sync_playwright import Axe
 from running import studio, write_table
 
 from browser import FAINT, PHONE, WIDE, browser
+from lanes import longer
 from pegsynth.schema import Schema
 from pegsynth.studio import jobs
 from pegsynth.studio.project import Project
@@ -144,8 +145,15 @@ def walked(chromium, tmp_path_factory):
 
 
 @pytest.mark.slow(seconds=45)
-@pytest.mark.parametrize("viewport", [WIDE, PHONE], ids=["wide", "phone"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    ("viewport", "scheme"),
+    [
+        pytest.param(WIDE, "light", id="wide-light"),
+        pytest.param(PHONE, "dark", id="phone-dark"),
+        longer(WIDE, "dark", id="wide-dark"),
+        longer(PHONE, "light", id="phone-light"),
+    ],
+)
 def test_every_page_of_the_whole_path_is_legible(chromium, walked, viewport, scheme):
     """The path itself is walked by the fixture; here its pages are looked at in every form."""
     page = page_of(chromium, walked, viewport=viewport, scheme=scheme)

@@ -123,7 +123,13 @@ class FittedModel:
             options = {"method": None, "decode": self._request.decode, **given, **options}
             options |= {"complete": complete, "imputations": imputations}
             request = Request.of(rows=rows, datasets=datasets or 1, **options)
-            return self._sampled_from(self.path, request, datasets)
+            # What is drawn is charged to the record beside the file.
+            with locked(self.path):
+                saved = open_saved(self.path, request)
+                with saved.booked():
+                    tables = _sampled(saved.session, rows, datasets, request, self._finish)
+                    saved.commit()
+            return tables
         refuse_unknown(options, {"datasets", "where", "complete", "imputations"}, "sample")
         wanted = Request.of(where=where or (), complete=complete, imputations=imputations)
         if complete:
@@ -135,16 +141,6 @@ class FittedModel:
         own = self._request
         drawing = replace(wanted, decode=own.decode, wide=own.wide, threads=own.threads)
         return _sampled(session, rows, datasets, drawing, self._finish)
-
-    def _sampled_from(self, path: Path, request: Request, datasets: int | None) -> Any:
-        """Draw from the file, and charge the record beside it."""
-        with locked(path):
-            saved = open_saved(path, request)
-            with saved.booked():
-                rows = request.rows or 0
-                tables = _sampled(saved.session, rows, datasets, request, self._finish)
-                saved.commit()
-        return tables
 
     @python_names()
     def replicates(

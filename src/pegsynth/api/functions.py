@@ -6,7 +6,6 @@ does.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -339,7 +338,10 @@ def impute(
     """
     check_threads()
     check_whole("imputations", imputations)
-    book = _schema_of(synthetic, schema)
+    found = getattr(synthetic, "schema", None) if schema is None else schema
+    if not isinstance(found, Schema | str | Path):
+        raise ParameterError("state the schema of the tables")
+    book = found if isinstance(found, Schema) else Schema.load(found)
     check_completable(book)
     tables = tables_of(synthetic)
     if not tables:
@@ -359,15 +361,6 @@ def impute(
         ]
 
 
-def _schema_of(synthetic: Any, schema: Schema | str | Path | None) -> Schema:
-    found = getattr(synthetic, "schema", None) if schema is None else schema
-    if isinstance(found, Schema):
-        return found
-    if not isinstance(found, str | Path):
-        raise ParameterError("state the schema of the tables")
-    return Schema.load(found)
-
-
 def _completed(
     table: Any,
     schema: Schema,
@@ -378,7 +371,7 @@ def _completed(
     progress: Progress,
 ) -> list[Any]:
     with open_table(table, dialect=schema.dialect) as reader:
-        frame = whole(reader.batches(reader.columns))
+        frame = pl.concat(list(reader.batches(reader.columns)))
         found = completed_frames(
             frame,
             schema,
@@ -391,9 +384,3 @@ def _completed(
         )
         kind = reader.frame_kind
         return [to_kind(each, kind, like=table if kind else None) for each in found]
-
-
-def whole(batches: Iterable[pl.DataFrame]) -> pl.DataFrame:
-    """Put the batches of a table under each other."""
-    parts: Sequence[pl.DataFrame] = list(batches)
-    return pl.concat(parts)

@@ -22,28 +22,6 @@ Threads = Annotated[int | None, flags.of("threads")]
 _ROWS_IF_ANY = "Rows of each synthetic table; none with --synthesize."
 
 
-def register(app: typer.Typer) -> None:
-    """Add all commands to the application, in the order of the user's path."""
-    app.command("demo")(demo)
-    app.command("schema")(draft_schema)
-    app.command("plan")(plan)
-    app.command("release")(release)
-    app.command("synthesize")(synthesize_table)
-    app.command("fit")(fit)
-    app.command("sample")(sample)
-    app.command("impute")(impute)
-    app.command("evaluate")(asking.evaluate)
-    app.command("compare")(asking.compare)
-    app.command("combine")(asking.combine)
-    app.command("verify")(asking.verify)
-    app.command("inspect")(asking.inspect)
-    app.command("tables")(asking.tables)
-    app.command("book")(asking.book)
-    app.command("trace")(trace)
-    app.command("audit")(asking.audit)
-    app.command("studio")(asking.studio)
-
-
 def demo(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Folder to write; an earlier demo is replaced.")
@@ -348,3 +326,32 @@ def _engine(
     if table is not None:
         raise ParameterError("--output-table goes with --engine local; Spark writes Parquet")
     return import_module("pegsynth.cli.cluster"), output
+
+
+COMMANDS: dict[str, flags.Command] = {
+    "demo": demo,
+    "schema": draft_schema,
+    "plan": plan,
+    "release": release,
+    "synthesize": synthesize_table,
+    "fit": fit,
+    "sample": sample,
+    "impute": impute,
+    "evaluate": asking.evaluate,
+    "compare": asking.compare,
+    "combine": asking.combine,
+    "verify": asking.verify,
+    "inspect": asking.inspect,
+    "tables": asking.tables,
+    "book": asking.book,
+    "trace": trace,
+    "audit": asking.audit,
+    "studio": asking.studio,
+}
+"""All of them, in the order of the user's path."""
+
+
+def register(app: typer.Typer, only: str | None = None) -> None:
+    """Add a command to the application, or all of them; their flags take long to look at."""
+    for name in COMMANDS if only is None else (only,):
+        app.command(name)(COMMANDS[name])

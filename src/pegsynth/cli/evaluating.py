@@ -74,7 +74,13 @@ def run(
         _write(found, ledger, wishes)
     _print(found)
     _print_regressions(found)
-    _print_verdict(found)
+    # The verdict of the page, and everything that is off.
+    print(legible(f"utility: {found.verdict['utility']}"))
+    for fault in found.faults[:MOST_FAULTS]:
+        print(legible(f"  off: {fault}"))
+    if len(found.faults) > MOST_FAULTS:
+        print(f"  and {len(found.faults) - MOST_FAULTS} more; --json FILE lists them")
+    print(legible(f"risk: {found.verdict['risk']}"))
     if wishes.outputs:
         say("CONFIDENTIAL: made from real data; nothing that was written here may be published.")
     if wishes.per_record_file is not None:
@@ -160,16 +166,6 @@ def _print_regressions(found: Evaluation) -> None:
 def _ends(record: Record) -> tuple[str, ...]:
     figures = (record.value, record.low, record.high)
     return tuple("" if figure is None else f"{figure:.4g}" for figure in figures)
-
-
-def _print_verdict(found: Evaluation) -> None:
-    """Print the verdict of the page, and everything that is off."""
-    print(legible(f"utility: {found.verdict['utility']}"))
-    for fault in found.faults[:MOST_FAULTS]:
-        print(legible(f"  off: {fault}"))
-    if len(found.faults) > MOST_FAULTS:
-        print(f"  and {len(found.faults) - MOST_FAULTS} more; --json FILE lists them")
-    print(legible(f"risk: {found.verdict['risk']}"))
 
 
 def _line(record: Record) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ import typer
 from pegsynth.methods.registry import method_options
 from pegsynth.options import GROUPS
 from pegsynth.options._kinds import Option, declared, made_of
+from pegsynth.runtime import loading
 
 if TYPE_CHECKING:
     from pegsynth.random import Streams
@@ -125,7 +126,8 @@ def taking(
             if random:
                 values["streams"] = streams(context)
             if wanted:
-                from pegsynth.pipeline.request import Request
+                with loading():
+                    from pegsynth.pipeline.request import Request
 
                 options = {name: given.pop(name) for name in names}
                 values["request"] = Request.of(**options, streams=streams(context))

@@ -8,7 +8,9 @@ signal n.
 
 from __future__ import annotations
 
+import atexit
 import errno
+import gc
 import os
 import sys
 import traceback
@@ -47,6 +49,9 @@ def main(arguments: Sequence[str] | None = None, *, streams: Streams | None = No
         Makes random streams; None: from the operating system. Audits state another.
     """
     _check_limits()
+    atexit.unregister(gc.freeze)
+    # Else Python looks for garbage among everything that was imported: a third of a short command.
+    atexit.register(gc.freeze)
     try:
         _work(arguments, streams)
     except PegsynthError as error:

@@ -40,7 +40,6 @@ from pegsynth.pipeline.running import (
 )
 from pegsynth.pipeline.settling import LEAST_ROOM, check_output, settle
 from pegsynth.privacy import Ledger
-from pegsynth.publishing.facts import completed_name
 from pegsynth.publishing.folder import check_folder, new_folder
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
@@ -84,14 +83,9 @@ def steps_table(schema: Schema, seed: tuple[int, ...], steps: Sequence[TraceStep
 
 
 def _texts(schema: Schema, row: tuple[int, ...]) -> list[str]:
-    return [
-        _cut(" ".join(feature.labels[code].split()))
-        for feature, code in zip(schema.features, row, strict=True)
-    ]
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 2]}.."
+    labels = (feature.labels[code] for feature, code in zip(schema.features, row, strict=True))
+    texts = (" ".join(label.split()) for label in labels)
+    return [text if len(text) <= _WIDEST else f"{text[: _WIDEST - 2]}.." for text in texts]
 
 
 def synthesize(
@@ -191,7 +185,9 @@ def trace(model_file: Path, request: Request) -> None:
         budgeted = read_manifest(model_file).recipe is not None
         if not request.has_budget and not budgeted:
             request = replace(request, epsilon_per_row=1.0)
-        saved = open_saved(model_file, unnamed(request))
+        # The model knows its own method.
+        nothing: Any = None
+        saved = open_saved(model_file, replace(request, method=nothing))
         session, sampler = saved.session, saved.session.sampler
         if not isinstance(sampler, BlockSampler):
             raise ParameterError(
@@ -214,12 +210,6 @@ def trace(model_file: Path, request: Request) -> None:
         saved.commit()
     print(escaped(steps_table(session.model.schema, start, steps)))
     print(escaped(f"\n{session.ledger.statement()}"))
-
-
-def unnamed(request: Request) -> Request:
-    """Return a request that names no method: the model knows its own."""
-    nothing: Any = None
-    return replace(request, method=nothing)
 
 
 def check_not_inputs(
@@ -263,6 +253,7 @@ def impute(
 ) -> None:
     """Complete the tables and write all versions, or none."""
     from pegsynth.api.functions import impute as completed_tables
+    from pegsynth.publishing.facts import completed_name
 
     one_file = table_format(output) is not None
     if one_file:
@@ -302,7 +293,7 @@ def _write_completed(path: Path, frame: pl.DataFrame, schema: Schema) -> None:
         writer.write(frame)
 
 
-_STAYS = 200_000
+_STAYS = 500_000
 _REVIEWER = "pegs demo"
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from pegsynth.kernels.arrays import Codes, Int64
 from pegsynth.schema.feature import Feature
-from pegsynth.schema.panel import Panel
+from pegsynth.schema.panel import Panel, panel_rule
 from pegsynth.schema.rules import Rule
 from pegsynth.schema.schema import Schema
 
@@ -247,10 +247,12 @@ class Pooling:
         feature = self._gap()[0] if self._timed else self.schema[self.panel.at(self.panel.time, 1)]
         known, size = feature.bin_count, self.following[number].size
         if known < size:
-            yield _rule({before: range(known, size), after: range(known)}, "follows a known time")
+            yield panel_rule(
+                {before: range(known, size), after: range(known)}, "follows a known time"
+            )
         if not self._timed:
             for code in range(1, known):
-                yield _rule({before: [code], after: range(code)}, "is not before")
+                yield panel_rule({before: [code], after: range(code)}, "is not before")
 
 
 def measured_tables(schema: Schema) -> tuple[dict[str, int], ...]:
@@ -280,8 +282,3 @@ def _bins(numbers: Int64) -> Int64:
 def _moved(rule: Rule, places: Mapping[int, int]) -> Rule:
     parts = sorted((places[place], codes) for place, codes in rule.forbidden)
     return Rule(tuple(parts), rule.label)
-
-
-def _rule(forbidden: dict[int, range | list[int]], label: str) -> Rule:
-    parts = tuple((place, frozenset(codes)) for place, codes in sorted(forbidden.items()))
-    return Rule(parts, f"panel: {label}", structural=True)

@@ -22,7 +22,6 @@ from pegsynth.kernels.key_counts import add_dense
 
 DENSE_CELLS = 1 << 20
 CELL_LIMIT = 1 << 63
-_MIXER = 0x9E3779B97F4A7C15
 
 
 @dataclass(frozen=True)
@@ -195,14 +194,3 @@ def cross(groups: Groups, columns: Sequence[Codes], size: int) -> Crossing:
         keys, together = np.unique(np.concatenate(cells), return_inverse=True)
         cells = np.split(together, np.cumsum([len(each) for each in cells])[:-1])
     return Crossing(tuple(cells), keys // size, keys % size)
-
-
-def row_keys(columns: Codes, sizes: Sequence[int]) -> Int64:
-    """Return a number for every row and all its features; beyond 63 bits it is a hash."""
-    keys = np.zeros(columns.shape[1], dtype=np.uint64)
-    wide = math.prod(sizes) >= CELL_LIMIT
-    for column, size in zip(columns, sizes, strict=True):
-        keys = keys * np.uint64(_MIXER if wide else size) + column.astype(np.uint64)
-        if wide:
-            keys ^= keys >> np.uint64(29)
-    return keys.view(np.int64)

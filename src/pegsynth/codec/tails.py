@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from pegsynth.kernels.arrays import Float64, Int64
 
@@ -34,12 +33,12 @@ _MISFIT = 0.15
 _TRUST = 0.8
 """The same where it is used."""
 _WIDTHS = np.geomspace(0.4, 2.5, 31)
-_WIDTH_SPREAD = 0.25
+WIDTH_SPREAD = 0.25
 """How far, in logs, the deviation of a tail is from that of the upper quantiles, usually."""
 _LEAST_ROWS = 1.0
 _OUTER, _FURTHER_IN = 0.05, 4.0
 """The outer quantile that a tail is fitted to, and how much more the inner one holds."""
-_VISIBLE = 4.0
+VISIBLE = 4.0
 """So many deviations of the noise must lie beyond the outer quantile."""
 _USUAL_WIDTH = 0.7
 _NARROWEST = 1e-4
@@ -70,7 +69,7 @@ def standing_out(nodes: int, deviation: float, *, laplace: bool, chance: float =
     each = chance / max(nodes, 1)
     if laplace:
         return -deviation * math.log(2 * each) / math.sqrt(2.0)
-    return -deviation * float(ndtri(each))
+    return -deviation * _normal_quantile(each)
 
 
 def visible_masses(
@@ -221,15 +220,14 @@ def continued(
     total = float(seen.masses.sum())
     if len(places) < 2 or total <= 0:
         return
-    centre, width = _upper_law(seen, deviation, outwards=outwards)
-    widths = width * _WIDTHS
+    law = upper_law(seen, deviation, outwards=outwards)
     near, far = (np.log(np.maximum(size[places], 1e-300)) for size in bounds)
-    shares = _shares(near, far, centre, width, widths, outwards=outwards)
+    shares = _shares(near, far, law, law.width * _WIDTHS, outwards=outwards)
     expected = total * shares
     counts = noisy[places]
     spread = deviation**2 + (_MISFIT * expected) ** 2
     errors = ((counts - expected) ** 2 / spread + np.log(spread)).sum(-1)
-    errors += (np.log(_WIDTHS) / _WIDTH_SPREAD) ** 2
+    errors += (np.log(_WIDTHS) / WIDTH_SPREAD) ** 2
     likelihood = np.exp(-(errors - errors.min()) / 2)
     # The mean over all widths, and not the best one: sums of large values hang on it.
     tail = (likelihood[:, None] * expected).sum(0) / likelihood.sum()
@@ -240,20 +238,50 @@ def continued(
         masses[place] = max(mass + weight * (noisy[place] - mass), 0.0)
 
 
-def _upper_law(seen: Seen, deviation: float, *, outwards: bool) -> tuple[float, float]:
-    """Return mean and deviation of the logs of a law that agrees with two outer quantiles."""
+@dataclass(frozen=True)
+class UpperLaw:
+    """A log-normal law that agrees with two outer quantiles.
+
+    Parameters
+    ----------
+    centre, width
+        Mean and deviation of the logs of sizes, or of smaller sizes their negatives.
+    """
+
+    centre: float
+    width: float
+
+    def centres(self, widths: Float64) -> Float64:
+        """Return the centres of laws of other widths beyond the inner quantile.
+
+        There all of them have the same share.
+        """
+        inner = _normal_quantile(1 - _FURTHER_IN * _OUTER)
+        found: Float64 = self.centre + self.width * inner - widths * inner
+        return found
+
+
+def upper_law(seen: Seen, deviation: float, *, outwards: bool) -> UpperLaw:
+    """Return the law of the upper values, or of the lower ones.
+
+    Parameters
+    ----------
+    deviation
+        Noise on the number of values of an octave.
+    """
     total = float(seen.masses.sum())
-    outer = max(_OUTER, _VISIBLE * deviation / total)
+    outer = max(_OUTER, VISIBLE * deviation / total)
     inner = _FURTHER_IN * outer
     if inner > 0.5:
         outer, inner = min(outer, 0.25), 0.5
     first, second = (_log_quantile(seen, share, outwards=outwards) for share in (inner, outer))
-    steps = float(ndtri(1 - outer) - ndtri(1 - inner))
+    steps = _normal_quantile(1 - outer) - _normal_quantile(1 - inner)
     width = max(abs(second - first) / steps, _NARROWEST)
-    if _VISIBLE * deviation > total / 4:
+    if VISIBLE * deviation > total / 4:
         width = max(width, _USUAL_WIDTH)
     sign = 1.0 if outwards else -1.0
-    return first - sign * width * float(ndtri(1 - inner)), width
+    centre = first - sign * width * _normal_quantile(1 - inner)
+    return UpperLaw(sign * centre, width)
 
 
 def _log_quantile(seen: Seen, share: float, *, outwards: bool) -> float:
@@ -273,21 +301,21 @@ def _log_quantile(seen: Seen, share: float, *, outwards: bool) -> float:
 
 
 def _shares(
-    near: Float64,
-    far: Float64,
-    centre: float,
-    width: float,
-    widths: Float64,
-    *,
-    outwards: bool,
+    near: Float64, far: Float64, law: UpperLaw, widths: Float64, *, outwards: bool
 ) -> Float64:
     """Return the shares of octaves under laws of several widths that meet at one quantile."""
-    sign = 1.0 if outwards else -1.0
+    from scipy.special import ndtr
+
     low, high = (near, far) if outwards else (-far, -near)
-    # Widths change beyond the inner quantile, where all laws have the same share.
-    hinge = sign * centre + width * float(ndtri(1 - _FURTHER_IN * _OUTER))
-    centres = hinge - widths * float(ndtri(1 - _FURTHER_IN * _OUTER))
+    centres = law.centres(widths)
     upper = (low - centres[:, None]) / widths[:, None]
     lower = (high - centres[:, None]) / widths[:, None]
     found: Float64 = ndtr(-upper) - ndtr(-lower)
     return found
+
+
+def _normal_quantile(share: float) -> float:
+    """Return the quantile of the standard normal law; SciPy is loaded for numbers alone."""
+    from scipy.special import ndtri
+
+    return float(ndtri(share))

@@ -142,7 +142,7 @@ def reviewed_discharge_draft(draft: Schema, reviewer: str) -> Schema:
         for code, meaning, other, others in SINGLE_SEX_DIAGNOSES
     )
     regression = Analysis("charge ~ age.yrs + los + C(sev) + C(cat)", share=0.1)
-    table = WantedTable(("age.yrs", "MDC"), share=0.05)
+    table = WantedTable(("disp", "MDC"), share=0.05)
     declared = replace(draft, rules=rules, analyses=(regression,), tables_wanted=(table,))
     return declared.reviewed_by(reviewer)
 

@@ -31,7 +31,7 @@ from pegsynth.inference.ledger_support import published_noise
 from pegsynth.inference.release_views import ReleaseViews, tables_of
 from pegsynth.privacy import Ledger
 from pegsynth.progress import Progress, quiet, shown
-from pegsynth.runtime import check_threads, usable_processors
+from pegsynth.runtime import check_threads, check_trees, usable_processors
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.binning import quantile_edges, within_type
 from pegsynth.schema.calendar_units import TEMPORAL
@@ -231,6 +231,7 @@ def options_of(
         raise ParameterError("threads must be at least 1")
     if target is not None:
         read_response(target, schema)
+        check_trees("--target")
     attacks = _attacks(known, infer)
     for names in attacks:
         attacks_of(schema, *names)

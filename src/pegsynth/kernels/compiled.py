@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from numba import njit
-from numba.core import event
-from numba.core.registry import CPUDispatcher
+from pegsynth.kernels.loading import load_numba
 
-from pegsynth.kernels.notice import compiling
+load_numba()
+
+from numba import njit  # noqa: E402 (in a command it has been loaded in a way of its own)
+from numba.core import event  # noqa: E402
+from numba.core.registry import CPUDispatcher  # noqa: E402
+
+from pegsynth.kernels.notice import compiling  # noqa: E402
 
 kernel = njit(cache=True, nogil=True, no_cfunc_wrapper=True, _nrt=False)
 """Decorates what Python calls; it allocates nothing and returns no array."""

@@ -42,7 +42,7 @@ from pegsynth.methods.baselines.target_fits import RowsToFit, bayesian_bootstrap
 from pegsynth.methods.baselines.trees import CART_TREE, TreeModel, fit_trees
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream, Words
-from pegsynth.runtime import Stop, run_each
+from pegsynth.runtime import Stop, check_trees, run_each
 from pegsynth.schema.date_text import DateText, is_temporal
 from pegsynth.schema.feature import missing_codes
 from pegsynth.schema.temporal import chain
@@ -59,6 +59,7 @@ def check_completable(schema: Schema, given: Mapping[str, str] | None = None) ->
     given
         Features that keep a given value in every row.
     """
+    check_trees("completing tables")
     features = [feature for feature in schema.features if feature.missing]
     if not features:
         raise ParameterError(

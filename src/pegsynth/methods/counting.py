@@ -15,7 +15,6 @@ from pegsynth.codec.pair_counts import PairCounter, PairCounts
 from pegsynth.methods.checkpoint import Checkpoint, count_into
 from pegsynth.methods.gibbs.blocks import BlockCounter, Blocks
 from pegsynth.methods.gibbs.spec import HashSpec
-from pegsynth.methods.released import SumCounter, SumDesign
 from pegsynth.options._kinds import LARGEST_WHOLE
 from pegsynth.progress import Progress
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.codec.code_table import CodeTable
     from pegsynth.kernels.arrays import Codes, Int64
-    from pegsynth.methods.released import CountedTable
+    from pegsynth.methods.released import CountedTable, SumDesign
 
 PAIRS, BLOCKS = "pair counts", "blocks"
 
@@ -111,6 +110,8 @@ class StreamedTable:
 
     def sums(self, design: SumDesign) -> Int64:
         """Read the table once more, on the fine bins of the design."""
+        from pegsynth.methods.released import SumCounter
+
         counter = SumCounter(design)
         table, total = self.table.under(design.schema), self.table.reader.expected_rows
         for batch in table.batches():

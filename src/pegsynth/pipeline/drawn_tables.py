@@ -24,23 +24,8 @@ from pegsynth.codec.unfolding import (
     with_types,
 )
 from pegsynth.errors import ParameterError
-from pegsynth.inference.combining_rules import PART
 from pegsynth.methods.base import Model
-from pegsynth.methods.completion import check_completable, completed_frames
 from pegsynth.methods.drawn_features import replaced_features
-from pegsynth.methods.released import (
-    CALIBRATED_ROWS,
-    FITTED_ROWS,
-    LEAST_REPLICATES,
-    OVERSAMPLED,
-    Calibration,
-    Signs,
-    bounded,
-    labels_of_declared,
-    released_total,
-    replicated_shapes,
-    reweighed,
-)
 from pegsynth.methods.session import Session
 from pegsynth.options import WEIGHT, How, ReplicateOptions, RowOptions
 from pegsynth.progress import Progress, quiet
@@ -53,7 +38,7 @@ if TYPE_CHECKING:
     from pegsynth.codec.bin_shape import Shape
     from pegsynth.kernels.arrays import Float64
     from pegsynth.methods.base import Codes
-    from pegsynth.methods.released import Released
+    from pegsynth.methods.released import Calibration, Released
 
 WEIGHT_DIGITS = 6
 
@@ -189,15 +174,19 @@ def drawn_frames(
     count = getattr(session.plan.options, "replicates", None)
     calibration: Calibration | None = getattr(session.sampler, "calibration", None)
     if calibration is not None and how == "labels":
+        from pegsynth.methods.released import labels_of_declared
+
         raise labels_of_declared()
     if count is not None:
         check_weight_names(table_schema(model, wide=wide), session.plan.options)
     models = [model] * datasets
-    if datasets >= LEAST_REPLICATES and not getattr(session.plan.options, "shared_noise", True):
+    if datasets > 1 and not getattr(session.plan.options, "shared_noise", True):
         # Tables with noise of their own have shapes of their own.
         shapes = _shape_replicates(model, stream, datasets, drawn=True, beyond=False)
         models = [replace(model, shapes=each) for each in shapes]
     if calibration is not None:
+        from pegsynth.methods.released import OVERSAMPLED
+
         versions = session.draw_declared(rows, datasets, OVERSAMPLED)
         tables = [
             _chosen(session, own, calibration, version, told)
@@ -233,6 +222,8 @@ def _shape_replicates(
     model: Model, stream: RandomStream, count: int, *, drawn: bool, beyond: bool
 ) -> list[dict[str, Shape]]:
     """Return the shapes inside bins with fresh noise, and with other rows where asked (R28)."""
+    from pegsynth.methods.released import replicated_shapes
+
     schema = model.schema
     alike = (float(schema.rows_per_unit) if schema.unit else 1.0) if drawn else 0.0
     return replicated_shapes(
@@ -253,6 +244,8 @@ def _chosen(
     told: Decoding,
 ) -> Iterator[tuple[Codes, pl.DataFrame]]:
     """Yield as many rows as were asked for, chosen by what their values add (R26)."""
+    from pegsynth.methods.released import CALIBRATED_ROWS, OVERSAMPLED, released_total
+
     released, chunks = version
     total = max(released_total(released), 1.0)
     words = session.stream.substream()
@@ -304,6 +297,9 @@ def _weighted(
 
     The rows are those of a table without weights: replicates have random numbers of their own.
     """
+    from pegsynth.inference.combining_rules import PART
+    from pegsynth.methods.released import FITTED_ROWS, Signs, bounded, reweighed
+
     model, stream = session.model, session.stream.aside("replicates")
     first: list[tuple[Codes, pl.DataFrame]] = []
     for pair in table:
@@ -397,6 +393,8 @@ def check_decoding(how: How | None, *, measured: bool) -> None:
 
 def check_completes(model: Model, given: Mapping[str, str]) -> None:
     """Refuse completed tables of a model where they would mean nothing (R23)."""
+    from pegsynth.methods.completion import check_completable
+
     check_completable(model.schema, given)
     options = model.plan.options if model.plan is not None else None
     if options is not None and replaced_features(options):
@@ -431,6 +429,8 @@ def completed_versions(
     versions
         r.
     """
+    from pegsynth.methods.completion import completed_frames
+
     # Values in a dataframe are not written in the dialect of files.
     schema = replace(session.model.schema, dialect=Dialect())
     stream = session.stream.aside(f"table {number}")

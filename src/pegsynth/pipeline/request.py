@@ -22,22 +22,7 @@ from pegsynth.codec.paying import (
 )
 from pegsynth.errors import BudgetError, ParameterError, SchemaError
 from pegsynth.methods import get, methods, taking
-from pegsynth.methods.forecast import (
-    Asked,
-    Forecast,
-    folded_notes,
-    forecast,
-    none_can,
-    settle_method,
-)
-from pegsynth.methods.goals import epsilon_for
 from pegsynth.methods.registry import method_options
-from pegsynth.methods.released import (
-    check_asked,
-    declared_costs,
-    labels_of_declared,
-    settle_declared,
-)
 from pegsynth.options._kinds import check_options
 from pegsynth.privacy import Budget, Shares
 from pegsynth.privacy.guesses import gain_of
@@ -47,6 +32,7 @@ from pegsynth.schema.wide_schema import at_all_positions, measured_positions, wi
 
 if TYPE_CHECKING:
     from pegsynth.methods.base import AnyMethod, Plan
+    from pegsynth.methods.forecast import Asked, Forecast
     from pegsynth.schema import Schema
 
 _BUDGET_WORDS = re.compile(r"(?<![\w-])(?:epsilon per row|epsilon|delta|alpha|l)(?![\w-])")
@@ -207,6 +193,8 @@ class Request(
         found = self._declared_method(schema)
         if found is None and self.method != options.AUTO:
             return self if self.method else replace(self, method=options.PAPER_METHOD), ()
+        from pegsynth.methods.forecast import settle_method
+
         partial = bool(self.synthesize)
         method, reason = found or settle_method(
             options.AUTO,
@@ -280,6 +268,8 @@ class Request(
 
     def forecast(self, schema: Schema) -> Forecast:
         """Compare all methods under the stated epsilon, each with the flags that it takes."""
+        from pegsynth.methods.forecast import forecast
+
         found = forecast(self.planned_schema(schema), self.asked(schema, lenient=True))
         return replace(found, at=lambda epsilon: replace(self, epsilon=epsilon).forecast(schema))
 
@@ -296,6 +286,9 @@ class Request(
                 "a plan needs --epsilon, the total for the whole release, or a goal that finds it: "
                 "--pairs-off or --risk"
             )
+        from pegsynth.methods.forecast import folded_notes, none_can
+        from pegsynth.methods.released import declared_costs
+
         budget = self.budget  # A budget that cannot be is refused as such.
         schema = wide_schema(self.written(schema))
         notes: list[str] = []
@@ -327,6 +320,8 @@ class Request(
         if self.epsilon is not None:
             raise BudgetError("--pairs-off and --risk find the epsilon; remove --epsilon")
         book = wide_schema(self.written(schema))
+        from pegsynth.methods.goals import epsilon_for
+
         epsilon = epsilon_for(
             lambda epsilon: replace(self, epsilon=epsilon).forecast(book),
             delta=self.delta,
@@ -337,6 +332,10 @@ class Request(
 
     def check_declared(self, schema: Schema) -> None:
         """Refuse declared analyses and tables that could not be drawn or written later."""
+        if not (schema.analyses or schema.tables_wanted):
+            return
+        from pegsynth.methods.released import check_asked, labels_of_declared, settle_declared
+
         for table in schema.tables_wanted:
             check_asked(table.features)
         calibrated = self.decode == "labels" and schema.analyses and not self.where

@@ -17,8 +17,6 @@ from pegsynth.errors import ParameterError, SchemaError
 from pegsynth.mechanisms.quality_distances import MOST_CELLS, QualityPlan, settle_quality
 from pegsynth.methods import get
 from pegsynth.methods.base import Plan
-from pegsynth.methods.completion import check_completable
-from pegsynth.methods.released import affordable_tables
 from pegsynth.methods.seed_rows import check_seed_pool
 from pegsynth.options import Publication, RowOptions
 from pegsynth.pipeline.drawn_tables import (
@@ -128,6 +126,8 @@ def settle(
     measured = any(each.wants_shape and each.binned for each in book.features)
     check_decoding(request.decode, measured=measured)
     if request.complete:
+        from pegsynth.methods.completion import check_completable
+
         check_completable(book, dict(request.where))
     pool = honest_seed_pool(data, request.seed_pool)
     request = request if pool == request.seed_pool else replace(request, seed_pool=pool)
@@ -151,6 +151,8 @@ def settle(
     budget, quality = request.budget, None
     if publication is not None and publication.quality is not None:
         _check_quality(book, request, panel=long is not None)
+        from pegsynth.methods.released import affordable_tables
+
         # What was declared is bought without being named once more.
         named = (*publication.quality_tables, *affordable_tables(book, MOST_CELLS))
         quality, budget = settle_quality(book, budget, publication.quality, named)

@@ -33,7 +33,7 @@ from pegsynth.publishing.public_part import write_public
 from pegsynth.publishing.publication import Content, checked_format
 from pegsynth.publishing.report.wording import guarantee_fields
 from pegsynth.schema import Schema
-from pegsynth.storage.book.booking import NO_BOOKING, Booking
+from pegsynth.storage.book.booking import Booking
 from pegsynth.tables.atomic import atomic_text
 from pegsynth.tables.reader import TableReader
 from pegsynth.tables.table_input import open_table, read_once
@@ -149,11 +149,7 @@ def _write_internal(
         stated=content.stated,
         counted=None if counted is None else counted.mask(0, counted.rows),
     )
-    booking, booked = draws.booking, ""
-    if booking is not NO_BOOKING:
-        entry = f"{booking.path.name}, entry {booking.number}"
-        booked = f"{entry} (settled when the folder is in its place)"
-    page = sign_off_page(facts, folder / "public", book=booked)
+    page = sign_off_page(facts, folder / "public", book=draws.booking.told())
     atomic_text(folder / "internal" / "sign-off.html", page, mode=0o600)
 
 

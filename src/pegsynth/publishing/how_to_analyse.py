@@ -24,6 +24,7 @@ from pegsynth.inference.choice import (
 from pegsynth.inference.combining_rules import REPLICATED
 from pegsynth.inference.value_columns import is_numeric
 from pegsynth.options import ROW
+from pegsynth.publishing.declared_code import FAMILIES_OF_PYTHON, declared_models
 from pegsynth.publishing.facts import Facts
 from pegsynth.publishing.rendering import markdown
 from pegsynth.schema import Feature, Schema
@@ -80,7 +81,28 @@ def how_to_analyse(facts: Facts) -> str:
         quoted_in_r=quoted_in_r,
         stata_name=stata_name,
         **_code(facts),
+        **_declared(facts, replicated=design is not None and not two_tables),
     )
+
+
+def _declared(facts: Facts, *, replicated: bool) -> Mapping[str, Any]:
+    """Return the declared analyses as values for templates; none where no weights are there."""
+    analyses = facts.schema.analyses if replicated and facts.decode != "labels" else ()
+    csv = facts.table_format == "csv"
+    written = protect if csv else str
+
+    def listed_in_r(labels: Sequence[str]) -> str:
+        return ", ".join(quoted_in_r(written(label)) for label in labels)
+
+    models = declared_models(analyses, facts.schema)
+    names = dict.fromkeys(part.feature for model in models for part in model.columns)
+    return {
+        "labelled": [facts.schema[name] for name in names if facts.schema[name].label.strip()],
+        "in_python": [each for each in analyses if each.family in FAMILIES_OF_PYTHON],
+        "models": models,
+        "written": written,
+        "listed_in_r": listed_in_r,
+    }
 
 
 def _drawn_inside(facts: Facts) -> dict[str, list[str]]:
@@ -125,12 +147,14 @@ class _Question:
 def _code(facts: Facts) -> Mapping[str, Any]:
     """Return what the templates of code are filled with."""
     csv, dialect = facts.table_format == "csv", facts.schema.dialect
-    first, *others = (_question(each, facts) for each in _subjects(facts.schema))
+    subjects = _subjects(facts.schema)
+    first, *others = (_question(each, facts) for each in subjects)
     separator = f", separator={dialect.separator!r}" if dialect.separator and csv else ""
     encoding = "" if dialect.encoding in ("", "utf-8") else f", encoding={dialect.codec!r}"
     read = f"pl.read_csv(file, infer_schema=False{separator}{encoding})"
     return {
         "first": first,
+        "label": " ".join(subjects[0].label.split()),
         "others": others,
         "dialect": dialect,
         "separator": separator,

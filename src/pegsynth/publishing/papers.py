@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pegsynth.privacy.guesses import gain_of_ledger
 from pegsynth.privacy.statement import rows_counted, rows_folded
 from pegsynth.publishing import catalogues as attestation
 from pegsynth.publishing.catalogues import croissant, dcat, dp_registry, write_sidecars
@@ -109,6 +110,7 @@ def readme_page(facts: Facts, public: Path, *, more: Sequence[str] = ()) -> str:
         guarantee=guarantee,
         unit=named_unit(guarantee, facts.about, Messages("en")),
         level=level_of(guarantee),
+        gain=gain_of_ledger(facts.ledger),
         row=facts.about.unit if folded else facts.about.row,
         tables=[
             (kind, list(_columns(facts, table)))
@@ -118,18 +120,19 @@ def readme_page(facts: Facts, public: Path, *, more: Sequence[str] = ()) -> str:
     )
 
 
-def _columns(facts: Facts, table: str) -> Iterator[tuple[str, str, str, str]]:
-    """Yield name, kind, number of categories and role of the columns of a table."""
+def _columns(facts: Facts, table: str) -> Iterator[tuple[str, ...]]:
+    """Yield name, label, kind, number of categories and role of the columns of a table."""
     weights = facts.weight_columns
     for column, feature in facts.described(table):
         if column in weights:
-            yield column, "weight" if column == weights[0] else "replicate weight", "", ""
+            yield column, "", "weight" if column == weights[0] else "replicate weight", "", ""
         elif feature is None:
-            yield column, "number of the unit", "", ""
+            yield column, "", "number of the unit", "", ""
         elif feature.label_of is not None:
-            yield column, f"text for {feature.label_of}", "", feature.role
+            yield column, feature.label, f"text for {feature.label_of}", "", feature.role
         else:
-            yield column, feature.kind, str(feature.category_count), feature.role
+            count = str(feature.category_count)
+            yield column, feature.label, feature.kind, count, feature.role
 
 
 def _what(facts: Facts, name: str) -> str:

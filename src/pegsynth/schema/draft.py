@@ -235,14 +235,13 @@ def _declared_categories(data: Any, types: Mapping[str, pl.DataType]) -> dict[st
 def declared_types(table: TableReader) -> dict[str, str]:
     """Return the types that columns declare and their values have; "" for all others."""
     schema = table.arrow_schema
-    declared = {field.name: _dtype_name(field.type) for field in schema or ()}
+    declared = {}
+    for field in schema or ():
+        text = str(getattr(field.type, "value_type", field.type))
+        text = "string" if text in {"large_string", "string_view"} else text
+        listed = text == "string" and hasattr(field.type, "value_type")
+        declared[field.name] = "dictionary" if listed else text
     return {name: declared.get(name, "") if table.has_type(name) else "" for name in table.columns}
-
-
-def _dtype_name(dtype: object) -> str:
-    text = str(getattr(dtype, "value_type", dtype))
-    text = "string" if text in {"large_string", "string_view"} else text
-    return "dictionary" if text == "string" and hasattr(dtype, "value_type") else text
 
 
 def unit_column(name: str) -> Feature:

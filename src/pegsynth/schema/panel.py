@@ -12,7 +12,7 @@ does not run backwards; one that is a number or a date is counted from the row b
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -260,10 +260,10 @@ def _presence(panel: Panel, features: Sequence[Feature], places: dict[str, int])
             if absent is None:
                 continue
             place = places[feature.name]
-            yield _rule({count: reaches, place: [absent]}, f"{feature.name} is there")
+            yield panel_rule({count: reaches, place: [absent]}, f"{feature.name} is there")
             present = [code for code in range(feature.category_count) if code != absent]
             if present:
-                yield _rule({count: without, place: present}, f"{feature.name} is not there")
+                yield panel_rule({count: without, place: present}, f"{feature.name} is not there")
 
 
 def _order(panel: Panel, features: Sequence[Feature], places: dict[str, int]) -> Iterator[Rule]:
@@ -278,15 +278,15 @@ def _order(panel: Panel, features: Sequence[Feature], places: dict[str, int]) ->
             if code != first.not_applicable_code
         ]
         if unknown and known:
-            yield _rule({here: unknown, there: known}, f"{second.name} follows a known time")
+            yield panel_rule({here: unknown, there: known}, f"{second.name} follows a known time")
         if not first.binned:
             for code in range(1, first.bin_count):
-                yield _rule({here: [code], there: known[:code]}, f"{second.name} is not before")
+                yield panel_rule(
+                    {here: [code], there: known[:code]}, f"{second.name} is not before"
+                )
 
 
-def _rule(forbidden: dict[int, list[int]], label: str) -> Rule:
-    return Rule(
-        tuple((place, frozenset(codes)) for place, codes in forbidden.items()),
-        f"panel: {label}",
-        structural=True,
-    )
+def panel_rule(forbidden: Mapping[int, Iterable[int]], label: str) -> Rule:
+    """Return a rule that a folded panel cannot break."""
+    parts = tuple((place, frozenset(codes)) for place, codes in forbidden.items())
+    return Rule(parts, f"panel: {label}", structural=True)

@@ -106,7 +106,10 @@ def together(look: pl.DataFrame, listed: Mapping[str, Sequence[str]]) -> Iterato
     feature that they belong to, then combinations that never occur.
     """
     look = look.head(PAIRED_ROWS)
-    names = [name for name, values in listed.items() if len(values) > 1 and _varied(look[name])]
+    several = [name for name, values in listed.items() if len(values) > 1]
+    rows_of = {n: look[n].drop_nulls().value_counts(name="rows")["rows"].to_list() for n in several}
+    # What goes with a column that is nearly constant says nothing.
+    names = [n for n, rows in rows_of.items() if rows and max(rows) < NEARLY_CONSTANT * sum(rows)]
     details: list[tuple[int, str, str]] = []
     rules: list[tuple[str, str]] = []
     for first, second in itertools.combinations(names[:MOST_PAIRED], 2):
@@ -130,12 +133,6 @@ def together(look: pl.DataFrame, listed: Mapping[str, Sequence[str]]) -> Iterato
             f"every value belongs to one value of {of!r}: consider parent = {_text(of)}",
         )
     yield from rules[:MOST_RULES]
-
-
-def _varied(column: pl.Series) -> bool:
-    """Say whether a column is not nearly constant: what goes with such a one says nothing."""
-    counts = column.drop_nulls().value_counts(name="rows")["rows"].to_list()
-    return bool(counts) and max(counts) < NEARLY_CONSTANT * sum(counts)
 
 
 def _never(pairs: pl.DataFrame, first: str, second: str) -> Iterator[str]:

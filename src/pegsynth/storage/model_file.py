@@ -307,20 +307,18 @@ def shape_arrays(shapes: Mapping[str, Shape]) -> dict[str, NDArray[Any]]:
     """Return shapes as arrays; features are told by their place among the shapes' names."""
     found: dict[str, NDArray[Any]] = {}
     for name, shape in shapes.items():
-        parts = {**shape.arrays(), "unit": np.array([shape.unit], dtype=np.float64)}
+        parts: dict[str, NDArray[Any]] = {
+            **shape.arrays(),
+            "unit": np.array([shape.unit], dtype=np.float64),
+        }
         if shape.source is not None:
-            parts |= _source_arrays(shape.source)
+            tree, bounds = shape.source.tree, shape.source.bounds
+            about = [float(tree.laplace), float(bounds is not None), *(bounds or (0.0, 0.0))]
+            parts[_TREE] = np.array([*(level.deviation for level in tree.levels), *about])
+            # A level at which nothing was looked at has a deviation of 0 and no arrays.
+            parts |= {f"tree {part}": array for part, array in tree.arrays().items() if len(array)}
         found |= {f"{_SHAPE}{name}: {part}": array for part, array in parts.items()}
     return found
-
-
-def _source_arrays(source: ShapeSource) -> dict[str, NDArray[Any]]:
-    tree = source.tree
-    deviations = [level.deviation for level in tree.levels]
-    about = [float(tree.laplace), float(source.bounds is not None), *(source.bounds or (0.0, 0.0))]
-    # A level at which nothing was looked at has a deviation of 0 and no arrays.
-    levels = {f"tree {part}": array for part, array in tree.arrays().items() if len(array)}
-    return {_TREE: np.array([*deviations, *about]), **levels}
 
 
 def stored_shapes(arrays: Mapping[str, NDArray[Any]], schema: Schema) -> dict[str, Shape]:

@@ -192,13 +192,6 @@ def without_rows(data: Any) -> Any:
     return data
 
 
-def known_rows(data: Any) -> int | None:
-    """Return the number of rows of a dataframe that holds them; None for what is yet to be run."""
-    if frame_kind(data) is None or hasattr(data, "read_all") or isinstance(data, pl.LazyFrame):
-        return None
-    return len(data)
-
-
 def to_kind(frame: pl.DataFrame, kind: FrameKind | None, like: Any = None) -> Any:
     """Return a Polars frame as the caller's kind.
 

@@ -437,9 +437,9 @@ def _check_quotes(path: File, body: bytes, line: int, mark: str) -> None:
     at = np.flatnonzero(data == _QUOTE)
     opening, closing = at[0::2], at[1::2]
     before = data[np.maximum(opening, 1) - 1]
-    good_open = (opening == 0) | np.isin(before, (ord(mark), _NEWLINE, _QUOTE))
+    good_open = (opening == 0) | _one_of(before, ord(mark), _NEWLINE, _QUOTE)
     after = data[np.minimum(closing, len(data) - 2) + 1]
-    good_close = np.isin(after, (ord(mark), _NEWLINE, _RETURN, _QUOTE))
+    good_close = _one_of(after, ord(mark), _NEWLINE, _RETURN, _QUOTE)
     if good_open.all() and good_close.all():
         return
     bad = min([*opening[~good_open][:1], *closing[~good_close][:1]])
@@ -448,6 +448,13 @@ def _check_quotes(path: File, body: bytes, line: int, mark: str) -> None:
         f"{path}: line {number}: a quote stands inside a field; quote the whole field and "
         "double the quotes inside it"
     )
+
+
+def _one_of(data: NDArray[np.uint8], *characters: int) -> NDArray[np.bool_]:
+    """Say of every byte whether it is one of these."""
+    listed = np.zeros(256, dtype=np.bool_)
+    listed[list(characters)] = True
+    return listed[data]
 
 
 def _ragged(path: File, body: bytes, skeleton: bytes, fields: int, line: int) -> DataError:

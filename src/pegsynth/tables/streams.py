@@ -32,7 +32,6 @@ from pegsynth.tables.caller_frames import (
     frame_kind,
     from_frame,
     is_relation,
-    known_rows,
     text_columns,
     to_kind,
     without_rows,
@@ -131,10 +130,12 @@ def open_frame(data: object, *, source: str = SOURCE) -> TableReader:
     part: Part = FramePart(data)
     if not steady:
         part = SameRows(part, "the lazy frame", "collect() it first")
+    # How many rows there are is known of a frame that holds them.
+    yet_to_run = frame_kind(data) is None or hasattr(data, "read_all") or not steady
     return replace(
         typed_reader(schema, SOURCE, part, untyped=text_columns(data)),
         frame_kind="pyarrow" if is_relation(data) else frame_kind(data),
-        expected_rows=known_rows(data),
+        expected_rows=None if yet_to_run else len(data),  # type: ignore[arg-type]
         steady=steady,
     )
 

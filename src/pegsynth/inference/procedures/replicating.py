@@ -36,7 +36,6 @@ from pegsynth.inference.ledger_support import (
     names_features,
     status_of,
     support_note,
-    with_shared_bias,
 )
 from pegsynth.inference.model_matrix import columns_of, sample_of
 from pegsynth.inference.pooled import estimates_of
@@ -50,12 +49,13 @@ from pegsynth.inference.procedures.weighted_statistics import (
 )
 from pegsynth.inference.regression_fit import fit
 from pegsynth.inference.release_views import ReleaseViews
+from pegsynth.inference.shared_bias import Asked, with_shared_bias
 from pegsynth.inference.value_columns import TableValues
 from pegsynth.kernels.arrays import Codes, Float64
 from pegsynth.privacy import Ledger
 from pegsynth.schema import Feature, Schema
 from pegsynth.schema.feature import number_text
-from pegsynth.tables.caller_frames import frame_kind, from_frame
+from pegsynth.tables.caller_frames import frame_kind, from_frame, to_kind, with_index
 
 Family: TypeAlias = Literal["gaussian", "binomial", "poisson"]
 
@@ -231,21 +231,26 @@ def replicated(
         fit = regression(fit, family=family, exposure=exposure)
     elif family is not None or exposure is not None:
         raise ParameterError("family and exposure are for a formula; remove them")
-    elif not isinstance(fit, Statistic) and analysis is not None and ledger is None:
+    if analysis is not None and ledger is None:
         raise ParameterError(LEDGER_NEEDED)
     if weight is None and ledger is not None:
         weight = next(iter(weights_of(ledger)), None)
     weights = weights_in(frame, weight)
     if isinstance(fit, Statistic):
-        prepared = fit.prepare(from_frame(frame).lazy().collect(), weights[0], schema)
+        rows = from_frame(frame).lazy().collect()
     else:
-        fit = _of_function(fit)
-        prepared = fit.prepare(frame, weights[0], schema)
+        fit, rows = _of_function(fit), frame
+    prepared = fit.prepare(rows, weights[0], schema)
     if names is not None and prepared.finished is not None:
         raise ParameterError("quantiles are chosen by their probabilities; remove names")
 
     def estimates(weights: Numbers) -> Estimates:
         return estimates_of(prepared.estimates(weights), names)
+
+    def again(table: pl.DataFrame) -> Estimates:
+        like = with_index(to_kind(table, frame_kind(rows), like=rows), rows)
+        changed = fit.prepare(like, weights[0], schema)
+        return estimates_of(changed.estimates(weights[0]), names)
 
     main, *rest = map(estimates, weights)
     if fit.counted and ledger is not None and floor is None:
@@ -257,7 +262,8 @@ def replicated(
         asked = analysis or fit.analysis
         combined = _with_note(combined, _note(ledger, fit, asked, schema))
         combined = replace(combined, statuses=_statuses(combined, prepared, ledger, schema))
-        combined = with_shared_bias(combined, estimates, frame, weights[0], ledger, asked)
+        told = Asked(frame, weights[0], estimates, again, asked, schema)
+        combined = with_shared_bias(combined, told, ledger)
     elif ledger is not None:
         combined = combined.with_status(NO_ANALYSIS)
     if prepared.finished is not None:

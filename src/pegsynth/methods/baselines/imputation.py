@@ -42,6 +42,7 @@ from pegsynth.privacy import Allowance, Budget, Draws, Event, ImputationDraws, N
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
+from pegsynth.runtime import check_trees
 from pegsynth.schema import Schema
 
 if TYPE_CHECKING:
@@ -196,8 +197,13 @@ class Cart(Mi):
     name = "cart"
     summary = "classification trees (as in synthpop); no guarantee"
 
+    def filled(self, schema: Schema, options: MiOptions, *, total: bool) -> MiOptions:
+        """Refuse to grow trees where nothing is installed that can."""
+        check_trees(f"--method {self.name}")
+        return super().filled(schema, options, total=total)
 
-class Forest(Mi):
+
+class Forest(Cart):
     """Random forests."""
 
     name = "forest"

@@ -40,7 +40,7 @@ from pegsynth.methods.baselines.target_fits import (
     unpack_text,
 )
 from pegsynth.random import Words
-from pegsynth.runtime import Stop
+from pegsynth.runtime import Stop, check_trees
 
 if TYPE_CHECKING:
     from pegsynth.schema import Schema
@@ -291,6 +291,7 @@ class Growth:
         stop: Stop,
     ) -> list[Any]:
         """Return scikit-learn's trees."""
+        check_trees("forest" if self.trees else "cart")
         from sklearn.ensemble import RandomForestClassifier
         from sklearn.tree import DecisionTreeClassifier
 

@@ -24,7 +24,7 @@ from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.released._budget import Steps
-from pegsynth.methods.released._estimates import Margins, on_simplex, shrunken
+from pegsynth.methods.released._estimates import Margins, given_lines, on_simplex, shrunken
 from pegsynth.methods.released._joint_fit import JointFit
 from pegsynth.methods.released._pairs import MEAN_ABSOLUTE_NORMAL, PAIR, summed_noise
 from pegsynth.methods.released._row_pool import Features, Pool, Ruled, cell_count
@@ -33,6 +33,15 @@ from pegsynth.methods.released._values import MOST_TABLE_CELLS, MergedTable, Noi
 MOST_PENALTY = float(1 << 60)
 WIDE_TABLE = 24
 """Beyond so many features heads are looked for along the blocks that exist already."""
+_MOST_VISITS = 2_000_000_000
+"""Rows of the pool that are visited when the distances of all pairs are taken: seconds."""
+_MOST_CELLS = 1 << 24
+_LEAST_CANDIDATES = 800
+_ROUNDS_PER_FEATURE = 2
+_ALL_ANEW = 10
+_MOST_TRIPLES = 400
+TRIPLE_DIVISOR, RESIDUAL_DIVISOR = 4, 2
+"""What scores of triples are divided by, whole tables and residuals: a pair serves more figures."""
 
 
 @dataclass
@@ -198,23 +207,7 @@ def block_counts(block: NoisyTable, pool: Pool, margins: Margins, steps: Steps) 
 def block_shares(block: NoisyTable, counts: Float64, margins: Margins) -> Float64:
     """Return the distribution of a block's feature for every key of its heads."""
     feature = block.features[-1]
-    table = counts.reshape(-1, margins.sizes[feature])
-    sums = table.sum(axis=1, keepdims=True)
-    given: Float64 = np.where(
-        sums > 0, table / np.where(sums > 0, sums, 1.0), margins.shares[feature]
-    )
-    return given
-
-
-_MOST_VISITS = 2_000_000_000
-"""Rows of the pool that are visited when the distances of all pairs are taken: seconds."""
-_MOST_CELLS = 1 << 24
-_LEAST_CANDIDATES = 800
-_ROUNDS_PER_FEATURE = 2
-_ALL_ANEW = 10
-_MOST_TRIPLES = 400
-TRIPLE_DIVISOR, RESIDUAL_DIVISOR = 4, 2
-"""What scores of triples are divided by, whole tables and residuals: a pair serves more figures."""
+    return given_lines(counts.reshape(-1, margins.sizes[feature]), margins.shares[feature])
 
 
 @dataclass(frozen=True)

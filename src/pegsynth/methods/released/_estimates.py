@@ -18,10 +18,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.residuals import centred
@@ -160,6 +159,13 @@ def _odds(likelihood: Float64, weights: Float64) -> Float64:
     odds = likelihood * weights[:, None]
     fitted: Float64 = odds / odds.sum(axis=0)
     return fitted
+
+
+def given_lines(table: Float64, otherwise: Float64) -> Float64:
+    """Return the distribution along every line of a table; `otherwise` where a line has nothing."""
+    sums = table.sum(axis=1, keepdims=True)
+    shares: Float64 = np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), otherwise)
+    return shares
 
 
 Axes = tuple[int, ...]
@@ -343,7 +349,7 @@ def measured_products(
     for table in (*released.blocks, *released.extra):
         levels = [margins.sizes[feature] for feature in table.features]
         found.add(table.features, levels, table.counts, table.deviation**2)
-    return {pair: found.mean(pair) for pair in found.sums}
+    return {pair: float(found.mean(pair)) for pair in found.sums}
 
 
 @dataclass
@@ -357,14 +363,14 @@ class AddedProducts:
     """
 
     scores: Mapping[int, Float64]
-    sums: dict[Pair, Any] = field(default_factory=dict)
+    sums: dict[Pair, Float64 | float] = field(default_factory=dict)
     precisions: dict[Pair, float] = field(default_factory=dict)
 
     def add(
         self,
         features: Sequence[int],
         levels: Sequence[int],
-        cells: NDArray[np.number[Any]],
+        cells: Float64 | Int64,
         variance: float,
         *,
         residual: bool = False,
@@ -387,7 +393,7 @@ class AddedProducts:
                 self.sums[pair] = self.sums.get(pair, 0.0) + value
                 self.precisions[pair] = self.precisions.get(pair, 0.0) + 1.0 / spread
 
-    def mean(self, pair: Pair) -> Any:
+    def mean(self, pair: Pair) -> Float64 | float:
         """Return the sum of products of a pair."""
         return self.sums[pair] / self.precisions[pair]
 

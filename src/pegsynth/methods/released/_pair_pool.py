@@ -19,7 +19,7 @@ import numpy as np
 from pegsynth.kernels.arrays import Float64
 from pegsynth.methods.released._budget import Steps
 from pegsynth.methods.released._cells import CLOSENESS, FittedTable, likely_closeness
-from pegsynth.methods.released._estimates import Margins, fitted_to
+from pegsynth.methods.released._estimates import Margins, fitted_to, given_lines
 from pegsynth.methods.released._joint_fit import JointFit
 from pegsynth.methods.released._pairs import (
     PAIR,
@@ -230,9 +230,7 @@ class PairNetwork:
             wanted[tuple(range(last))] = known.reshape(shape[:-1])
         start = np.outer(known, own) + _LEAST / cell_count(heads, self.sizes)
         cells = fitted_to(start.reshape(shape), wanted, passes=_PASSES).reshape(-1, shape[-1])
-        sums = cells.sum(axis=1, keepdims=True)
-        given: Float64 = np.where(sums > 0, cells / np.where(sums > 0, sums, 1.0), own)
-        return given
+        return given_lines(cells, own)
 
     def _pair(self, first: int, second: int) -> Float64:
         if first < second:

@@ -19,7 +19,7 @@ import numpy as np
 
 from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Codes, Float64, Int64
-from pegsynth.methods.released._estimates import fitted_to
+from pegsynth.methods.released._estimates import fitted_to, given_lines
 from pegsynth.methods.released._row_pool import Features, Pool, UInt16, cell_count, cell_keys
 from pegsynth.schema.rules import Rule
 
@@ -72,11 +72,8 @@ class Detail:
 
     def given(self, parent: Float64, own: Float64) -> Float64:
         """Return the distribution of the feature for every category of its parent."""
-        joint = self.joint(parent, own)
-        sums = joint.sum(axis=1, keepdims=True)
         even = self.allowed / self.allowed.sum(axis=1, keepdims=True)
-        shares: Float64 = np.where(sums > 0, joint / np.where(sums > 0, sums, 1.0), even)
-        return shares
+        return given_lines(self.joint(parent, own), even)
 
     def place(self, pool: Pool, parent: Float64, own: Float64) -> None:
         """Draw the feature of every row of a pool given its parent.

@@ -36,7 +36,7 @@ from pegsynth.errors import (
 from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
 from pegsynth.methods.pricing import rows_of_a_unit
 from pegsynth.privacy import Event, Ledger, UnitBound, this_program
-from pegsynth.storage.book.book_file import Changes, Entry, changing, read_book
+from pegsynth.storage.book.book_file import Changes, Entry, changing, read_book, spent_line
 from pegsynth.storage.book.book_policy import Cost, added, cost_of, whole_cost
 
 if TYPE_CHECKING:
@@ -102,9 +102,13 @@ class Booking:
                 withdraw(self.path, self.number)
         error.add_note(BookNote(self._outcome()))
 
-    def _outcome(self) -> str:
-        from pegsynth.storage.book.book_file import spent_line
+    def told(self) -> str:
+        """Say for the sign-off which entry it is, and what the book holds with it."""
+        entry = f"{self.path.name}, entry {self.number} (settled when the folder is in its place)"
+        whole = spent_line(read_book(self.path))
+        return f"{entry}; with it {whole}" if whole else entry
 
+    def _outcome(self) -> str:
         try:
             book = read_book(self.path)
         except PegsynthError as error:
@@ -132,6 +136,10 @@ class _NoBooking(Booking):
 
     def settle(self, ledger: Ledger) -> None:
         """Nothing is written down."""
+
+    def told(self) -> str:
+        """There is nothing to say."""
+        return ""
 
     def failed(self, error: BaseException) -> None:
         """Nothing is noted."""
