@@ -39,7 +39,7 @@ def test_python_shows_the_declared_arguments():
         (
             pegsynth.PeGS,
             {"engine", "master", "resume", "table", "query", "query_is_rowwise"}
-            | {"complete", "imputations"},
+            | {"complete", "imputations", "from_tables"},
         ),
     ):
         shown = inspect.signature(function).parameters
@@ -266,6 +266,7 @@ def test_an_option_that_the_method_does_not_take_is_refused(method):
         "replicates": 5,
         "weight_name": "w",
         "shared_noise": True,
+        "from_tables": "tables.toml",
     }
     needed = {"order_rows": {"order": "data"}, "weight_name": {"replicates": 5}}
     assert set(values) == set(method_options()) - {"rows", "datasets", "rows_in"}

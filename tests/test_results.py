@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 NUMBER = re.compile(r"\bR\d+\b")
-RESULTS = [f"R{number}" for number in range(1, 36)]
+RESULTS = [f"R{number}" for number in range(1, 37)]
 DOCUMENTED = ["R19", "R20"]
 """Results that are proved and enumerated, and that no release relies on."""
 BUILT = [number for number in RESULTS if number not in DOCUMENTED]

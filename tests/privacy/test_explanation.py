@@ -28,6 +28,7 @@ from pegsynth.privacy import (
     UrnDraws,
 )
 from pegsynth.privacy.events import KNOWN_KINDS, Event, KnownEvent, RunBegins
+from pegsynth.privacy.noise_events import PublishedCounts
 from pegsynth.privacy.rounding import display_up, float_up
 from pegsynth.privacy.statement import explained
 
@@ -81,6 +82,13 @@ EVENTS = [
         "all 3 rows of a unit",
     ),
     (Unspent.of(Fraction(1, 10), route="pure"), "not used", "counts as spent"),
+    (
+        PublishedCounts(
+            file="a.csv", sha256="0" * 64, features=("age",), levels=(2,), error="exact"
+        ),
+        "published table a.csv was read, of age (exact; SHA-256 000",
+        "no confidential table was looked at",
+    ),
     (RunBegins(delta=1e-6), "which stated delta = 1e-6", "it cost nothing"),
     (UnitBound(rows_per_unit=3), "At most 3 rows of each unit", "it cost nothing"),
     (Diversity(l=2.0, features=()), "all features", "not differential privacy"),

@@ -308,6 +308,7 @@ def _sampled(
 
 
 _NOT_HERE = (
+    "from_tables",
     *("engine", "master", "resume", "table", "query", "query_is_rowwise"),
     *("complete", "imputations"),
 )

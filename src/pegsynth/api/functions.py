@@ -143,7 +143,8 @@ def fit(
     """Fit a table once, to sample as long as the budget lasts.
 
     Parameters are those of `synthesize`; `rows` is the most rows ever to be sampled, for
-    methods whose price grows with them.
+    methods whose price grows with them. With `from_tables`, the name of a ``tables.toml``, rows are
+    made of published tables, and `data` is None.
 
     Returns
     -------

@@ -173,6 +173,7 @@ def synthesize_table(
     *flags.KEYS,
     *flags.DRAWS,
     *flags.GIVEN,
+    "from_tables",
     *flags.NOISE,
     *flags.COMPLETED,
     *flags.of_registered_methods(),
@@ -183,10 +184,10 @@ def synthesize_table(
     help={"rows": _ROWS_IF_ANY},
 )
 def release(
-    data: flags.Data,
     schema: flags.SchemaFile,
     output: flags.Output,
     publication: Publication,
+    data: flags.DataIfAny = None,
     second: flags.SecondData = None,
     *,
     request: Request,
@@ -194,13 +195,15 @@ def release(
     """Write a release folder: public/ may be published, internal/ may not."""
     from pegsynth.cli import working
 
-    source = request.source(data if second is None else (data, second))
+    named = data if second is None or data is None else (data, second)
+    source = request.source(named)
     working.release(source, schema, output, request, publication)
 
 
 @flags.taking(
     "method",
     "rows",
+    "from_tables",
     *flags.BUDGET,
     "shares",
     *flags.KEYS,
@@ -218,9 +221,9 @@ def release(
     },
 )
 def fit(
-    data: flags.Data,
     schema: flags.SchemaFile,
     output: flags.Output,
+    data: flags.DataIfAny = None,
     *,
     request: Request,
 ) -> None:

@@ -23,13 +23,24 @@ from pegsynth.runtime import loading
 if TYPE_CHECKING:
     from pegsynth.random import Streams
 
+_KINDS_OF_DATA = (
+    "A .csv, .tsv, .parquet, .arrow, .sav, .dta, .sas7bdat, .xlsx or .duckdb file, a quoted glob, "
+    "a folder, an s3:// or gs:// address of such, or postgresql://.. or sqlite:///.. with --table "
+    "or --query."
+)
 Data = Annotated[
     str,
     typer.Argument(
         metavar="DATA",
-        help="A .csv, .tsv, .parquet, .arrow, .sav, .dta, .sas7bdat, .xlsx or .duckdb file, a "
-        "quoted glob, a folder, an s3:// or gs:// address of such, or postgresql://.. or "
-        "sqlite:///.. with --table or --query.",
+        help=_KINDS_OF_DATA,
+    ),
+]
+DataIfAny = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[DATA]",
+        help=f"{_KINDS_OF_DATA} None with --from-tables.",
+        show_default=False,
     ),
 ]
 SecondData = Annotated[

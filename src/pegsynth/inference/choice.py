@@ -28,6 +28,7 @@ from pegsynth.privacy import Ledger
 from pegsynth.privacy.assumptions import Parameters
 from pegsynth.privacy.draw_events import DRAWS, Draws, UrnDraws
 from pegsynth.privacy.events import NotPrivate, UnknownEvent, Unspent
+from pegsynth.privacy.noise_events import PublishedCounts
 
 NOISE_OPTION: Final = "noise"
 OWN_NOISE: Final = "own"
@@ -169,12 +170,14 @@ def _options(ledger: Ledger) -> list[Parameters]:
 
 
 def from_released_blocks(ledger: Ledger) -> bool:
-    """Whether rows come from noisy counts that were released once (R11).
+    """Whether rows come from counts that were released once (R11) or published before (R36).
 
     Their tables vary little, so that b is smaller than v, and the noise is in all of them.
     """
     # A release that draws may leave something unspent, too, where it has measured its codec.
-    return not without_intervals(ledger) and any(isinstance(e, Unspent) for e in ledger.events)
+    return not without_intervals(ledger) and any(
+        isinstance(event, Unspent | PublishedCounts) for event in ledger.events
+    )
 
 
 def _apart(event: UrnDraws, datasets: int) -> bool:

@@ -19,6 +19,7 @@ from pegsynth.errors import ParameterError
 from pegsynth.inference.choice import from_released_blocks, rows_in_of
 from pegsynth.inference.combining_rules import Floor, Numbers
 from pegsynth.privacy import Ledger, NoisyCounts, NoisyResiduals, NoisySums
+from pegsynth.privacy.noise_events import PublishedCounts
 from pegsynth.schema import Schema
 
 Status: TypeAlias = Literal["supported", "supported by bins only", "merged", "not supported"]
@@ -121,8 +122,10 @@ def drowned(ledger: Ledger, analysis: str, rows: float) -> list[str]:
     return found
 
 
-def _loudness(event: NoisyCounts | NoisyResiduals) -> float:
+def _loudness(event: NoisyCounts | NoisyResiduals | PublishedCounts) -> float:
     """Return the deviation of the noise on a cell, times the number of cells."""
+    if isinstance(event, PublishedCounts):
+        return 0.0  # rounding drowns no table
     # That of a residual is in as many parts of a row as it has cells (R27).
     return _deviation(event) * (1 if isinstance(event, NoisyResiduals) else math.prod(event.levels))
 
@@ -182,24 +185,35 @@ def named_features(ledger: Ledger, analysis: str) -> list[str]:
     return [name for name in sorted(known) if _named(name, analysis)]
 
 
-def _tables(ledger: Ledger) -> Iterator[NoisyCounts | NoisyResiduals]:
+def _tables(ledger: Ledger) -> Iterator[NoisyCounts | NoisyResiduals | PublishedCounts]:
     """Yield the events of tables of several features."""
     for event in ledger.events:
         if isinstance(event, NoisyResiduals) or (
-            isinstance(event, NoisyCounts) and len(event.features) > 1 and _is_one(event)
+            isinstance(event, NoisyCounts | PublishedCounts)
+            and len(event.features) > 1
+            and _is_one(event)
         ):
             yield event
 
 
-def _is_one(event: NoisyCounts) -> bool:
+def _is_one(event: NoisyCounts | PublishedCounts) -> bool:
     """Whether an event is of one table, and not of a one-way table of each of its features."""
-    return event.table_cells is None or event.table_cells == math.prod(event.levels)
+    return (
+        isinstance(event, PublishedCounts)
+        or event.table_cells is None
+        or event.table_cells == math.prod(event.levels)
+    )
 
 
-def _one_ways(ledger: Ledger) -> Iterator[NoisyCounts]:
+def _one_ways(ledger: Ledger) -> Iterator[NoisyCounts | PublishedCounts]:
     for event in ledger.events:
-        if isinstance(event, NoisyCounts) and len(event.features) == 1:
+        if isinstance(event, NoisyCounts | PublishedCounts) and len(event.features) == 1:
             yield event
+
+
+def _alone(event: NoisyCounts | PublishedCounts) -> bool:
+    """Whether an event is of the one-way counts of a feature."""
+    return isinstance(event, PublishedCounts) or event.purpose == ONE_WAY
 
 
 def _merged(ledger: Ledger, name: str) -> bool:
@@ -207,7 +221,7 @@ def _merged(ledger: Ledger, name: str) -> bool:
     alone = [
         event.levels[0]
         for event in _one_ways(ledger)
-        if event.features == (name,) and event.purpose == ONE_WAY and event.levels
+        if event.features == (name,) and event.levels and _alone(event)
     ]
     shared = [
         event.levels[event.features.index(name)]

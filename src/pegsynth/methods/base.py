@@ -259,6 +259,8 @@ class Method(ABC, Generic[Options, P, F]):
         Whether it can measure transitions of a panel pooled over positions (R24).
     fits_unpriced
         Whether a table can be counted before a budget is stated.
+    reads_table
+        Whether it is fitted to a confidential table, and not to published ones.
     harmless
         For options that it does not take: values that say what it does anyway, where these
         are others than for all methods.
@@ -273,6 +275,7 @@ class Method(ABC, Generic[Options, P, F]):
     resumes: ClassVar[bool] = True
     pools: ClassVar[bool] = False
     fits_unpriced: ClassVar[bool] = False
+    reads_table: ClassVar[bool] = True
     harmless: ClassVar[Mapping[str, tuple[object, ...]]] = MappingProxyType({})
 
     @abstractmethod

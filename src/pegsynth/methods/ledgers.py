@@ -22,7 +22,7 @@ from pegsynth.methods.drawn_features import (
     replaced_features,
 )
 from pegsynth.methods.gibbs.order import detail_features, plain_features
-from pegsynth.methods.registry import PegsOnceOptions, get
+from pegsynth.methods.registry import ReplicatedOptions, get
 from pegsynth.options import MethodOptions
 from pegsynth.privacy import Ledger, NotPrivate, assumptions, this_program
 from pegsynth.privacy.assumptions import Assumption, Parameters, rowwise_query, stated
@@ -231,7 +231,7 @@ def release_ledger(
 
 def _replicated(plan: Plan) -> bool:
     options = plan.options
-    return isinstance(options, PegsOnceOptions) and bool(options.replicates or options.own_noise)
+    return isinstance(options, ReplicatedOptions) and bool(options.replicates or options.own_noise)
 
 
 def seeded_ledger(ledger: Ledger) -> Ledger:

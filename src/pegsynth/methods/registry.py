@@ -26,6 +26,7 @@ from pegsynth.options import (
     ReplicateOptions,
     RowOptions,
     SweepOptions,
+    TablesOptions,
 )
 from pegsynth.options._kinds import Option, declared
 
@@ -53,8 +54,8 @@ class PegsCappedOptions(
 
 
 @dataclass(frozen=True)
-class PegsOnceOptions(ReplicateOptions, GivenOptions, HeadOptions, RowOptions):
-    """Options of `pegs-once`."""
+class ReplicatedOptions(ReplicateOptions, RowOptions):
+    """Options of methods whose rows come from published counts (R28)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,6 +71,21 @@ class PegsOnceOptions(ReplicateOptions, GivenOptions, HeadOptions, RowOptions):
     def own_noise(self) -> bool:
         """Whether every table has sampling and noise of its own."""
         return self.datasets > 1 and not self.shared_noise
+
+
+@dataclass(frozen=True)
+class PegsOnceOptions(GivenOptions, HeadOptions, ReplicatedOptions):
+    """Options of `pegs-once`."""
+
+
+@dataclass(frozen=True)
+class PegsTablesOptions(TablesOptions, ReplicatedOptions):
+    """Options of `pegs-tables`."""
+
+    @property
+    def own_noise(self) -> bool:
+        """Several tables are drawn from one fit, and share the errors of the tables."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -104,6 +120,7 @@ _BUILT_IN: dict[str, tuple[str, str, type[RowOptions]]] = {
     "pegs-rs": ("gibbs.pegs", "PEGS_RS", PegsRsOptions),
     "pegs-capped": ("gibbs.pegs", "PEGS_CAPPED", PegsCappedOptions),
     "pegs-once": ("released", "PEGS_ONCE", PegsOnceOptions),
+    "pegs-tables": ("evidence.pegs_tables", "PEGS_TABLES", PegsTablesOptions),
     "contingency": ("baselines.contingency", "CONTINGENCY", ContingencyOptions),
     "marginal": ("baselines.marginal", "MARGINAL", MarginalOptions),
     "bootstrap": ("baselines.bootstrap", "BOOTSTRAP", BootstrapOptions),

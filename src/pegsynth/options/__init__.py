@@ -44,6 +44,7 @@ from pegsynth.options._methods import (
     ReplicateOptions,
     RowOptions,
     SweepOptions,
+    TablesOptions,
     named_weights,
     weight_file,
 )
@@ -337,6 +338,7 @@ GROUPS = (
     KeyOptions,
     PriorOptions,
     SweepOptions,
+    TablesOptions,
     BlockSizeOptions,
     CapOptions,
     GivenOptions,
@@ -389,6 +391,7 @@ __all__ = [
     "RunOptions",
     "SourceOptions",
     "SweepOptions",
+    "TablesOptions",
     "named_weights",
     "weight_file",
 ]

@@ -233,6 +233,19 @@ class ProperOptions(MethodOptions):
 
 
 @dataclass(frozen=True)
+class TablesOptions(MethodOptions):
+    """Which published tables rows are made of, in place of a confidential table (R36)."""
+
+    from_tables: str | None = option(
+        None,
+        "text",
+        "Make rows of the published tables that this file lists (docs/evidence.md); no microdata "
+        "is read.",
+        metavar="TABLES.toml",
+    )
+
+
+@dataclass(frozen=True)
 class ReplicateOptions(MethodOptions):
     """How the noise of released counts gets into intervals (R28).
 

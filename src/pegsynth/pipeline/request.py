@@ -53,6 +53,7 @@ class Request(
     options.BookOptions,
     options.BudgetOptions,
     options.CompletionOptions,
+    options.TablesOptions,
     options.ReplicateOptions,
     options.ProperOptions,
     options.LogLinearOptions,
@@ -110,6 +111,14 @@ class Request(
         known = cls.__dataclass_fields__
         own = {name: value for name, value in stated.items() if name not in known}
         return cls(**{n: v for n, v in stated.items() if n in known}, own=own)
+
+    def source(self, data: Any) -> Any:
+        """Return the table, or the two tables, that were named; None for published tables."""
+        if (data is None) == (self.from_tables is None):
+            raise ParameterError(
+                "name a table to read, or published tables with --from-tables, and not both"
+            )
+        return super().source(data)
 
     def stated(self, name: str, default: Any = None) -> Any:
         """Return an option by its name, that of a registered method or ours."""
@@ -226,7 +235,14 @@ class Request(
         return replace(self, replicates=options.REPLICATES)
 
     def _declared_method(self, schema: Schema) -> tuple[str, str] | None:
-        """Return the method that holds declared analyses, and why; None if there are none."""
+        """Return the method that what is declared calls for, and why; None if any will do."""
+        if self.from_tables is not None:
+            (maker,) = taking("from_tables")
+            if self.method not in (options.AUTO, maker):
+                raise ParameterError(
+                    f"--from-tables goes with --method {maker}; leave --method out"
+                )
+            return maker, ""
         if not (schema.analyses or schema.tables_wanted):
             return None
         method = self.method or options.PAPER_METHOD

@@ -25,6 +25,7 @@ from pegsynth.methods.checkpoint import resuming
 from pegsynth.methods.drawn_features import replaced_features
 from pegsynth.methods.ledgers import seeded_ledger
 from pegsynth.methods.session import Session
+from pegsynth.options._kinds import flag_of
 from pegsynth.pipeline.drawn_tables import (
     check_completes,
     check_decoding,
@@ -42,6 +43,7 @@ from pegsynth.privacy import Ledger, NotPrivate
 from pegsynth.progress import Progress, quiet
 from pegsynth.random import RandomStream
 from pegsynth.schema import Schema
+from pegsynth.schema.dtypes import polars_dtype
 from pegsynth.storage.book.booking import Booking, booked
 from pegsynth.storage.model_file import load_model, read_manifest
 from pegsynth.storage.spending import read_spent, write_spent
@@ -53,6 +55,10 @@ from pegsynth.tables.table_output import open_writer
 if TYPE_CHECKING:
     from pegsynth.tables.database import DatabaseTarget
     from pegsynth.tables.reader import TableReader
+
+
+_FREE = ("where", "replicates", "weight_name", "shared_noise")
+"""What may be stated when rows are drawn from counts that were published."""
 
 
 def _nothing() -> None:
@@ -166,10 +172,24 @@ def booked_run(settled: Settled, run: str) -> AbstractContextManager[Booking]:
 @contextmanager
 def booked_table(data: Any, schema: Schema, booking: Booking) -> Iterator[TableReader]:
     """Open a table whose entry in the budget book begins with the first row that is read."""
+    if data is None:
+        # Rows are made of published tables (R36): there is no microdata to open.
+        data = _no_rows(schema)
     if opening_reads(data):
         booking.begin()
     with open_table(data, dialect=schema.dialect, confidential=True) as reader:
         yield booking.watch(reader)
+
+
+def _no_rows(schema: Schema) -> pl.DataFrame:
+    """Return a table of no rows, with the columns and types that the schema declares."""
+    usual = {True: pl.Float64(), False: pl.String()}
+    types = {
+        column.name: polars_dtype(column.dtype) or usual[column.kind in ("numeric", "duration")]
+        for column in schema.columns
+        if not column.dropped and column.label_of is None
+    }
+    return pl.DataFrame(schema=types)
 
 
 @dataclass(frozen=True)
@@ -231,7 +251,8 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
         raise BudgetError(f"{model_file}: the model has a budget of its own; leave yours out")
     check_weights_requested(request)
     released = get(model.method).released
-    free = {"--where", "--replicates", "--weight-name", "--shared-noise"} if released else set()
+    taken = model.plan.options.__dataclass_fields__
+    free = {flag_of(name) for name in _FREE if released and name in taken}
     if flags := [flag for flag in request.changed() if flag not in free]:
         raise ParameterError(
             f"{model_file}: the model was fitted for one way of drawing; leave out "
@@ -239,15 +260,9 @@ def open_saved(model_file: Path, request: Request) -> SavedDraws:
         )
     if released:
         # Everything was paid for when the blocks were released: drawing costs nothing.
-        options = replace(
-            model.plan.options,
-            rows=request.rows,
-            where=request.where,
-            datasets=request.datasets,
-            replicates=request.replicates or None,
-            weight_name=request.weight_name,
-            shared_noise=request.shared_noise,
-        )
+        stated = {name: getattr(request, name) for name in _FREE if name in taken}
+        stated |= {"rows": request.rows, "datasets": request.datasets}
+        options = replace(model.plan.options, **stated)
         drawing = replace(model.plan, options=options)
         return SavedDraws(Session(model, drawing, stream, threads=threads), request)
     spent = read_spent(model_file, identity)

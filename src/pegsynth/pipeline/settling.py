@@ -129,8 +129,7 @@ def settle(
         from pegsynth.methods.completion import check_completable
 
         check_completable(book, dict(request.where))
-    pool = honest_seed_pool(data, request.seed_pool)
-    request = request if pool == request.seed_pool else replace(request, seed_pool=pool)
+    request = _honest(request, book, data)
     request, notes = request.settled(book, saved=saved, able=able)
     if book.panel is not None:
         book = _with_transitions(book, request, written)
@@ -160,6 +159,21 @@ def settle(
     check_seed_pool(book, plan)
     request.check_declared(book)
     return Settled(book, request, plan, notes, saved, long, quality)
+
+
+def _honest(request: Request, schema: Schema, data: Any) -> Request:
+    """Return a request that calls its seed pool by its name, with rows as published tables count.
+
+    These are needed where nobody stated a number.
+    """
+    pool, rows = honest_seed_pool(data, request.seed_pool), request.rows
+    if rows is None and request.from_tables is not None:
+        from pegsynth.methods.evidence.pegs_tables import rows_in_tables
+
+        rows = rows_in_tables(request.from_tables, schema)
+    if (pool, rows) == (request.seed_pool, request.rows):
+        return request
+    return replace(request, seed_pool=pool, rows=rows)
 
 
 def check_output(output: Path | DatabaseTarget, schema: Schema, request: Request) -> None:

@@ -23,6 +23,7 @@ from pegsynth.privacy.noise_events import (
     NoisyCounts,
     NoisyResiduals,
     NoisySums,
+    PublishedCounts,
 )
 from pegsynth.privacy.recorded import (
     EIGHTH,
@@ -477,6 +478,7 @@ KnownEvent: TypeAlias = (
     | AgreementCounts
     | NoisyResiduals
     | NoisySums
+    | PublishedCounts
     | CategoriesFound
     | Selection
     | PooledRows

@@ -1,6 +1,7 @@
 """Events of integer noise: on counts (R10, R11), sums (R26), and residuals of tables (R27).
 
-The event of a question that the original answered about a release (R32).
+The event of a question that the original answered about a release (R32), and that of counts that
+somebody else published (R36).
 """
 
 from __future__ import annotations
@@ -323,3 +324,65 @@ def _check_levels(event: NoisyCounts | NoisyResiduals) -> None:
     kind = type(event).__name__
     levels = tuple(checked_integer(kind, "levels", count) for count in event.levels)
     msgspec.structs.force_setattr(event, "levels", levels)
+
+
+class PublishedCounts(Recorded, frozen=True, kw_only=True, tag="published-counts"):
+    """A table of counts that was published before, by whomever, and was read (R36).
+
+    No confidential table is looked at, so nothing is charged and nothing is promised. What those
+    who made the table promise of it holds for everything made of it; that is their statement.
+
+    Parameters
+    ----------
+    file
+        The name of its file.
+    sha256
+        SHA-256 of that file.
+    features
+        Names of the features that it counts rows by.
+    levels
+        How many categories each of them has.
+    error
+        What is known of the error of its cells, in words.
+    guarantee
+        What is promised of the table by those who made it; empty where nothing was stated.
+    by
+        Who says so.
+    """
+
+    file: str
+    sha256: str
+    features: tuple[str, ...]
+    levels: tuple[int, ...]
+    error: str
+    guarantee: str = ""
+    by: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        freeze(self, "features", "levels")
+
+    @property
+    def name(self) -> str:
+        """The kind, and the file."""
+        return f"{self.kind}, {one_line(self.file)}"
+
+    def why_not_covered(self, claim: Claim) -> str:
+        """Say that the guarantee of a table, if it has one, is not ours."""
+        stated = "; of that table nothing was stated"
+        if self.guarantee:
+            by = one_line(self.by) or "those who made it"
+            stated = f"; of that table {by} state: {one_line(self.guarantee)}"
+        return (
+            "rows that are made of published tables have no guarantee of their own, and what those "
+            f"who made the tables promise holds by post-processing (R36){stated}"
+        )
+
+    def described(self) -> tuple[str, str]:
+        """Return which table was read, and what that means."""
+        return (
+            f"The published table {one_line(self.file)} was read, of "
+            f"{names_in_words(self.features)} ({one_line(self.error)}; SHA-256 {self.sha256})",
+            "no confidential table was looked at; what the table discloses, rows made of it "
+            "disclose as well, and nothing more",
+        )

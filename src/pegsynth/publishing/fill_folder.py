@@ -7,7 +7,7 @@ and readable by its owner only; nothing in it is covered by the guarantee.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -80,6 +80,9 @@ def make_folder(
         The figures that were bought do not meet the criteria. What was spent stands in
         ``FOLDER.refused-1.privacy.json``, and in the book.
     """
+    if data is None:
+        # There is no original to compare with: nothing but published tables was read (R36).
+        publication = replace(publication, public_only=True)
     suffix = checked_format(publication.table_format)
     check_folder(folder, force=publication.force)
     settled = settle(schema, request, data=data, publication=publication)

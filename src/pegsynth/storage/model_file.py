@@ -34,6 +34,7 @@ from pegsynth.methods.stored_model import StoredPlan as PlanParts
 from pegsynth.options import PAPER_METHOD, Order, PriorKind
 from pegsynth.privacy import Budget, Ledger
 from pegsynth.privacy.calibrate import DEFAULT_SCALE
+from pegsynth.privacy.noise_events import PublishedCounts
 from pegsynth.privacy.privacy_json import event_from_builtins, event_to_builtins
 from pegsynth.random import RandomStream
 from pegsynth.schema import Feature, Schema
@@ -54,6 +55,10 @@ NOTICE = "CONFIDENTIAL: exact counts, and perhaps rows, of a confidential table;
 SHAREABLE = (
     "SHAREABLE: noisy counts of released blocks, paid for by the events in this file; rows may be "
     "drawn from it without limit"
+)
+PUBLIC_TABLES = (
+    "SHAREABLE: made of published tables and of nothing else; it may go wherever these may, and "
+    "has no guarantee of its own"
 )
 UNCOVERED = (
     "CONFIDENTIAL: noisy counts of released blocks that no guarantee covers; not for release"
@@ -100,6 +105,8 @@ def notice_of(model: Model) -> str:
     if not get(model.method).released or model.plan is None:
         return NOTICE
     events = (*model.ledger.events, *model.plan.events)
+    if any(isinstance(event, PublishedCounts) for event in events):
+        return PUBLIC_TABLES
     covered = Ledger(events, delta=model.plan.budget.delta or 0.0).guarantee.epsilon is not None
     return SHAREABLE if covered else UNCOVERED
 

@@ -29,7 +29,6 @@ from pegsynth.methods.released._draw import pool_rows, rebuild, released_total
 from pegsynth.methods.released._estimates import shrunken
 from pegsynth.methods.released._pairs import cell_noise, projected
 from pegsynth.methods.released._pooled import PooledFit
-from pegsynth.methods.released._release import ReleasedFit
 from pegsynth.methods.released._row_pool import Features, Pool, cell_count
 from pegsynth.methods.released._supported import merged_categories, variance_by_parts
 from pegsynth.methods.released._values import NoisyTable, Released
@@ -247,7 +246,9 @@ def asked_frame(
             "the model pools transitions over positions, so it has no counts of the rows of the "
             'table; fit one with transitions = "folded" in [panel]'
         )
-    if not isinstance(content, ReleasedFit) or plan is None:
+    # Those of pegs-once and of pegs-tables have them.
+    released: Released | None = getattr(content, "released", None)
+    if released is None or plan is None:
         raise ParameterError("only models of pegs-once publish counts")
     if not 0 < level < 1:
         raise ParameterError("--level is above 0 and below 1, such as 0.95")
@@ -256,7 +257,7 @@ def asked_frame(
     check_asked(of)
     features = tuple(schema.index(name) for name in of)
     counts = asked_counts(
-        content.released,
+        released,
         features,
         schema,
         # Rows that counts are shrunk towards come from published numbers, so drawing them needs

@@ -53,7 +53,7 @@ LEAST_WEIGHT = 0.02
 MOST_SPREAD = 0.6
 """Rows are perturbed by at most this part of their weight. Where drawing rows again would do more,
 because a table has many more rows than the original, the potentials hold all of it."""
-_OF_TABLES, _OF_ONE_WAYS = 2.0, 0.3
+OF_TABLES, OF_ONE_WAYS = 2.0, 0.3
 """c is so many times f over the usual deviation of the noise. An almost empty cell of a table then
 moves by a factor of about 1.6 for one deviation; one-way counts, known best, follow closely."""
 _SWEEPS, _LAST_SWEEPS = 6, 6
@@ -76,7 +76,7 @@ class Measurement:
     cells
         Number of cells.
     deviation
-        Deviation of the noise on a cell, or on the sum of products, in rows.
+        Deviation of the noise on a cell, or on each of them, or on the sum of products, in rows.
     noise
         Fresh noise, a line for every replicate.
     levels
@@ -90,11 +90,11 @@ class Measurement:
 
     keys: Cells
     cells: int
-    deviation: float
+    deviation: float | Float64
     noise: Float64
     levels: tuple[int, ...] = ()
     products: Float64 | None = None
-    closeness: float = _OF_TABLES
+    closeness: float = OF_TABLES
 
     def seen(self, sums: Float64) -> Float64:
         """Return what was measured of these sums by cell."""
@@ -106,7 +106,8 @@ class Measurement:
         """Return potentials after a turn; a residual leaves the margins as they are."""
         softness, most = c * self.closeness * self.deviation**2, math.log(_MOST_FACTOR)
         if self.products is not None:
-            tilt = tilt_towards(sums, self.products, before[0], wanted[0], softness, most)
+            spread = float(softness)
+            tilt = tilt_towards(sums, self.products, before[0], wanted[0], spread, most)
             return np.array([tilt])
         if self.levels:
             wanted = wanted + sums - centred(sums, self.levels)
@@ -182,7 +183,7 @@ def _one_ways(
     folded: Folded,
 ) -> list[Measurement]:
     """Return one-way counts on all categories; public ones have no noise and stay."""
-    usual = float(np.median([each.deviation for each in others] or [1.0]))
+    usual = float(np.median([float(np.median(each.deviation)) for each in others] or [1.0]))
     found = []
     for feature, law in enumerate(laws.one_ways):
         table, line = released.one_ways[feature], released.levels[feature]
@@ -198,7 +199,7 @@ def _one_ways(
             keys, members = _cells_of(released, (feature,)), np.bincount(line)
             noise = np.stack([np.bincount(line, each) for each in noise])
             cells, deviation = len(members), deviation * math.sqrt(float(members.mean()))
-        found.append(Measurement(keys, cells, deviation, noise, closeness=_OF_ONE_WAYS))
+        found.append(Measurement(keys, cells, deviation, noise, closeness=OF_ONE_WAYS))
     return found
 
 
@@ -320,15 +321,55 @@ class Replicates:
         released = source.released
         laws = Laws.of(released, source.events)
         measurements = published_measurements(released, laws, stream, count)
-        total = max(released_total(released), 1.0)
-        moved = PART * math.sqrt(source.design_effect * rows / total)
+        found = cls.of(
+            measurements,
+            codes,
+            stream,
+            total=max(released_total(released), 1.0),
+            design_effect=source.design_effect,
+            count=count,
+            rows=rows,
+            threads=threads,
+        )
+        return replace(
+            found,
+            sums=tuple(
+                fresh_noise(len(each.sums), law, stream, count).astype(np.float64)
+                for each, law in zip(released.sums, laws.sums, strict=True)
+            ),
+            public=tuple(place for place, law in enumerate(laws.one_ways) if law is None),
+        )
+
+    @classmethod
+    def of(
+        cls,
+        measurements: Sequence[Measurement],
+        codes: Rows,
+        stream: RandomStream,
+        *,
+        total: float,
+        design_effect: float,
+        count: int,
+        rows: int,
+        threads: int = 1,
+    ) -> Replicates:
+        """Find the potentials of every replicate of any measurements, whoever made them.
+
+        Parameters
+        ----------
+        total
+            The number of original rows.
+        design_effect
+            How many times the sampling variance is that of independent rows; 0 for none.
+        """
+        moved = PART * math.sqrt(design_effect * rows / total)
         keys = [each.keys(codes) for each in measurements]
         start = np.full(len(codes), total / max(len(codes), 1))
         # Sums of products are in other units than counts of rows.
         counts = [each for each in measurements if each.products is None]
-        usual = float(np.median([each.deviation for each in counts]))
+        usual = float(np.median([np.median(each.deviation) for each in counts]))
         closeness = PART / max(usual, 1e-9)
-        here = PART * math.sqrt(source.design_effect * len(codes) / total)
+        here = PART * math.sqrt(design_effect * len(codes) / total)
         own = moved <= MOST_SPREAD
         signs = np.zeros((count, 1)) if own else Signs(stream.substream(), count).take(len(codes))
 
@@ -344,12 +385,7 @@ class Replicates:
             [np.stack(lines) for lines in zip(*found, strict=True)],
             total,
             moved,
-            tuple(
-                fresh_noise(len(each.sums), law, stream, count).astype(np.float64)
-                for each, law in zip(released.sums, laws.sums, strict=True)
-            ),
-            tuple(place for place, law in enumerate(laws.one_ways) if law is None),
-            closeness,
+            closeness=closeness,
         )
 
     @property
@@ -450,7 +486,7 @@ def _potentials(
     potentials = [np.zeros(len(target)) for target in targets]
     sums = weigh_cells(keys[0], weights, measurements[0].cells)
     every = range(len(measurements))
-    one_ways = [place for place in every if measurements[place].closeness == _OF_ONE_WAYS]
+    one_ways = [place for place in every if measurements[place].closeness == OF_ONE_WAYS]
     turns = [*every] * _SWEEPS + one_ways * _LAST_SWEEPS
     for place, following in pairwise([*turns, 0]):
         each, before = measurements[place], potentials[place]

@@ -1,0 +1,1 @@
+"""Published tables and other evidence from elsewhere: `pegs-tables` (R36)."""
