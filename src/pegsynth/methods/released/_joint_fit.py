@@ -121,7 +121,7 @@ class JointFit:
     closeness: float = _NEVER_SAID
     times_closer: float = _CLOSER_THAN_IT_IS
     base: Float64 = field(default_factory=lambda: np.zeros(0))
-    ones: list[Float64] = field(default_factory=list)
+    ones: dict[int, Float64] = field(default_factory=dict)
     products: AddedProducts = field(default_factory=lambda: AddedProducts({}))
     raked: bool = False
     followed: Sequence[FittedTable] = ()
@@ -179,7 +179,7 @@ class JointFit:
         _scaled(pool, self.followed, numbered)
         base = pool.weights.copy()
         tables = _scaled(pool, self.tables, numbered)
-        other = replace(self, pool=pool, base=base, tables=tables)
+        other = replace(self, pool=pool, base=base, tables=tables, ones=dict(self.ones))
         other.sweep(sweeps, still=0.0 if self.raked else _STILL)
         other._keep_some_weight()
         return other
@@ -203,7 +203,6 @@ class JointFit:
         ]
         for _ in range(times):
             moved = self._scale_by(turns)
-            self.ones = self.pool.each(self._expected, self.tables[:count])
             # Noise of more rows than there are says nothing of how far a table is to move.
             if still and moved < still * sum(np.minimum(noise, self.ones[0].sum())):
                 break
@@ -235,8 +234,8 @@ class JointFit:
         sizes = self.pool.sizes
         ones = self.tables[: len(sizes)]
         measured = [each for each in self.tables[len(sizes) :] if each.products is None]
-        self.ones = [self._after_its_turn(each) for each in ones]
-        found = [(each.keys, cells) for each, cells in zip(ones, self.ones, strict=True)]
+        self.ones = {each.features[0]: self._after_its_turn(each) for each in ones}
+        found = [(each.keys, self.ones[each.features[0]]) for each in ones]
         products = self._products()
         found += [
             (each.keys, self._tilted(each.features, self._after_its_turn(each), products))
@@ -270,6 +269,8 @@ class JointFit:
             for table in tables:
                 own = self._factors(table, sums)
                 sums, factors = sums * own, factors * own
+                if len(table.features) == 1:
+                    self.ones[table.features[0]] = sums
             moved += float(np.abs(sums - before).sum())
             cells = self.pool.cells(following.features)
             sums = self.pool.scale(tables[0].keys, factors, following.keys, cells)
