@@ -40,7 +40,7 @@ def test_quick_form_computes_every_figure(tmp_path):
     assert all(f["what"] in done.stdout for f in figures)
     # One figure per promise that has a number; the others are reported without one.
     assert [f["asked"] for f in figures if f["asked"] is not None] == [
-        *(1, 8, 8, 5, 0.4, 30, 5.5, 11, 11),
+        *(1, 8, 8, 3, 0.05, 0.15, 0.8, 30, 5.5, 11, 11),
         *(3, 1, 10, 1, 60, 1),
         *(0.03, 0.005, 0, 0.009, 0, 60, 1),
         *(3, 1.5, 6, 1.5, 1, 1.5, 1 / 1.7, 1 / 1.7, 1.05, 1.05, 1.05, 1.1),
