@@ -12,8 +12,8 @@ from pegsynth.errors import ParameterError, escaped
 from pegsynth.options.command_options import LimitOptions
 from pegsynth.privacy.conversion import check_delta
 from pegsynth.storage.book.book_file import create_book, page, plain, read_book, spent_line
-from pegsynth.storage.book.book_policy import BookPolicy
-from pegsynth.storage.book.booking import add_earlier, withdraw
+from pegsynth.storage.book.book_policy import BookPolicy, spent_elsewhere
+from pegsynth.storage.book.booking import add_earlier, add_spending, withdraw
 
 
 def stated_policy(stated: LimitOptions) -> BookPolicy | None:
@@ -38,8 +38,16 @@ def run(words: Sequence[str], stated: LimitOptions) -> None:
     words
         An action, the book, and what the action takes.
     """
-    policy = stated_policy(stated)
     action, path, rest = _parsed(words)
+    if action == "add" and not rest:
+        _add_spending(path, stated)
+        return
+    if stated.rho is not None or stated.by is not None:
+        raise ParameterError(
+            "--rho and --by say what another tool spent: pegs book add BOOK --rho R --by TEXT, "
+            "without ledgers"
+        )
+    policy = stated_policy(stated)
     if action == "create":
         if policy is None:
             raise ParameterError(
@@ -64,10 +72,23 @@ def run(words: Sequence[str], stated: LimitOptions) -> None:
     say(f"{path}: {spent_line(read_book(path))}.")
 
 
+def _add_spending(path: Path, stated: LimitOptions) -> None:
+    """Put in what another tool spent on the table."""
+    allowed = LimitOptions(epsilon=stated.epsilon, delta=stated.delta, rho=stated.rho, by=stated.by)
+    if stated != allowed or not (stated.by or "").strip():
+        raise ParameterError(
+            "pegs book add takes a book and one or more ledgers (privacy.json), or what another "
+            "tool spent: --epsilon E, with or without --delta D, or --rho R; and --by TEXT"
+        )
+    cost = spent_elsewhere(epsilon=stated.epsilon, delta=stated.delta, rho=stated.rho)
+    add_spending(path, cost, by=escaped(stated.by or ""))
+    say(f"{path}: {spent_line(read_book(path))}.")
+
+
 _TAKES = {
     "create": (0, 0, "a book to make"),
     "show": (0, 0, "a book"),
-    "add": (1, 10**6, "a book and one or more ledgers (privacy.json)"),
+    "add": (0, 10**6, "a book and one or more ledgers (privacy.json)"),
     "withdraw": (1, 1, "a book and the number of an entry"),
 }
 

@@ -130,12 +130,14 @@ class EvaluateOptions:
 
 @dataclass(frozen=True)
 class LimitOptions:
-    """The limits of a budget book that is made, and how one is shown."""
+    """The limits of a budget book that is made, what another tool spent, and how one is shown."""
 
-    epsilon: float | None = option(None, "number", "Limit for everything together.")
+    epsilon: float | None = option(
+        None, "number", "Limit for everything together; with add, what another tool spent."
+    )
     epsilon_per_year: float | None = option(None, "number", "Limit for every calendar year (UTC).")
     delta: float | None = option(
-        None, "number", "Delta of the limits [default: none, pure runs only]."
+        None, "number", "Delta of the limits, or of --epsilon [default: none, pure runs only]."
     )
     unit: str | None = option(
         None, "text", "Unit column that every run protects [default: single rows]."
@@ -148,6 +150,10 @@ class LimitOptions:
     )
     table: str | None = option(None, "text", "What the table is called, for readers.")
     json: bool = option(False, "flag", "Print the book as JSON.")
+    rho: float | None = option(None, "number", "With add: what another tool spent, as rho.")
+    by: str | None = option(
+        None, "text", "With add: which tool spent it, such as 'OpenDP query of 3 May'."
+    )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegsynth.errors import ParameterError
 from pegsynth.privacy.assumptions import Assumption
@@ -22,6 +23,8 @@ from pegsynth.privacy.guarantee import (
     delta_left,
     guarantee_of,
     not_covered,
+    runs_of,
+    whole_run,
 )
 from pegsynth.privacy.program import Program
 from pegsynth.privacy.rounding import float_up, sum_up
@@ -158,6 +161,30 @@ class Ledger:
         from pegsynth.privacy.privacy_json import from_json
 
         return from_json(text, source=source)
+
+    def to_dp_event(self) -> Any:
+        """Return the release as an event of ``dp_accounting``, to be composed with other tools'.
+
+        Each run is one item of its rho, an upper bound however it was spent (R6). Neighbours
+        differ by adding or removing one unit.
+        """
+        try:
+            accounting = import_module("dp_accounting")
+        except ImportError:
+            raise ParameterError(
+                "to_dp_event needs dp_accounting; install it: pip install dp-accounting"
+            ) from None
+        if self.guarantee.kind not in ("pure", "approximate"):
+            return accounting.NonPrivateDpEvent()
+        if all_delta_taken(self.events):
+            raise ParameterError(
+                "categories were found under a delta of their own (R29), which no event of "
+                "dp_accounting describes; add the ledger to a budget book instead"
+            )
+        prices = [whole_run(run, delta=self.delta).rho for run in runs_of(self.events)]
+        return accounting.ComposedDpEvent(
+            [accounting.ZCDpEvent(float_up(rho)) for rho in prices if rho is not None]
+        )
 
     def __add__(self, other: Ledger) -> Ledger:
         """Return what two runs on the same table promise together."""

@@ -118,6 +118,27 @@ def _written(rho: Decimal, taken: Decimal, epsilon: Decimal | None) -> Cost:
     )
 
 
+def spent_elsewhere(
+    *, epsilon: float | None = None, delta: float | None = None, rho: float | None = None
+) -> Cost:
+    """Price what another tool says that it has spent on the table.
+
+    An (epsilon, delta) mechanism is, on any two neighbours, an epsilon mechanism but for a chance
+    of delta (Kairouz, Oh and Viswanath, 2015). That chance is taken out of the book's delta like
+    the delta' of private categories (R29).
+    """
+    if (epsilon is None) == (rho is None) or (delta is not None and epsilon is None):
+        raise ParameterError(
+            "state what was spent: --epsilon E, with or without --delta D, or --rho R alone"
+        )
+    if rho is not None:
+        check_epsilon(rho)
+        return _written(Decimal(rho), ZERO, None)
+    amount = Decimal(check_epsilon(epsilon or 0.0))
+    taken = ZERO if not delta else Decimal(check_delta(delta))
+    return _written(product_up(_HALF, amount, amount), taken, None if delta else amount)
+
+
 SET_ASIDE = Fraction(1, 10)
 """The part of delta that private categories may take, as a release sets aside too (R29)."""
 

@@ -283,6 +283,28 @@ def add_earlier(path: Path, sources: Sequence[Path]) -> list[Entry]:
     return entries
 
 
+def add_spending(path: Path, cost: Cost, *, by: str) -> Entry:
+    """Put in what another tool spent, which counts whether the policy covers it or not."""
+    with changing(path) as changes:
+        policy = changes.book.policy
+        if cost.epsilon is None and not policy.delta:
+            raise BudgetError(
+                f"{path}: the budget book has no delta and adds pure epsilons only; state "
+                "--epsilon without --delta, or make a book with --delta"
+            )
+        if cost.delta_taken and not policy.private_categories:
+            raise BudgetError(
+                f"{path}: the budget book sets nothing of its delta aside, so another tool's delta "
+                "would leave nothing to promise; state --rho if the tool tells it, or make a book "
+                "with --private-categories, which sets a tenth aside"
+            )
+        entry = msgspec.structs.replace(
+            _entry(changes, cost, "elsewhere", by, 1), state="settled", settled=cost
+        )
+        changes.write(entry)
+    return entry
+
+
 def withdraw(path: Path, number: int) -> None:
     """Give a reservation back under which no row was read, whoever made it."""
     with changing(path) as changes:
