@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from checks.bench.stages import STAGES, stage_of
 from lanes import long_form
 from spark_clusters import QUICK_JAVA
 from system import is_installed
@@ -53,3 +55,37 @@ def test_some_figures_and_an_unknown_name(tmp_path):
     refused = bench("no-such-figure")
     assert refused.returncode == 2
     assert "no-such-figure" in refused.stderr
+
+
+@pytest.mark.slow(seconds=20)
+def test_stages_of_a_command_add_up_to_its_time():
+    command = [sys.executable, "-m", "checks.bench.stages", "--tables", "200k", "--scale", "0.005"]
+    done = subprocess.run(
+        [*command, "--commands", "synthesize"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    rows = [line.strip("| ").split(" | ") for line in done.stdout.splitlines() if "| " in line]
+    seconds = {name: float(busy) for name, busy, _ in rows[1:]}
+    assert {"import", "fit"} <= set(seconds) <= {*STAGES, "all"}
+    parts = sum(busy for name, busy in seconds.items() if name != "all")
+    # Stages below half a hundredth are not printed, and all are rounded.
+    assert seconds["all"] == pytest.approx(parts, abs=0.01 * len(STAGES))
+
+
+def test_the_stage_of_a_stack_is_that_of_its_innermost_frame():
+    """What draws, draws, whatever it calls; and imports are imports wherever they stand."""
+
+    def stack(*files):
+        frame = None
+        for file in files:
+            code = SimpleNamespace(co_filename=file, co_name="called")
+            frame = SimpleNamespace(f_code=code, f_back=frame)
+        return frame
+
+    once = "pegsynth/methods/released"
+    assert stage_of(stack("main.py", "pegsynth/cli/main.py")) == "other"
+    assert stage_of(stack(f"{once}/_choosing.py", f"{once}/_joint_fit.py", "numpy.py")) == "fit"
+    assert stage_of(stack(f"{once}/_draw.py", f"{once}/_joint_fit.py")) == "draw"
+    assert stage_of(stack(f"{once}/_draw.py", "<frozen importlib>", "new.py")) == "import"
+    assert (
+        stage_of(stack("pegsynth/publishing/files.py", "pegsynth/tables/arrow_read.py")) == "read"
+    )

@@ -96,7 +96,7 @@ VARIANTS: dict[str, Without] = {
         replaced=[(_joint_fit.JointFit, "_add_products", lambda *_: None)]
     ),
     "ordered products of drawn rows": Without(
-        replaced=[(_joint_fit.JointFit, "_tilted", lambda _self, _features, table: table)]
+        replaced=[(_joint_fit.JointFit, "_tilted", lambda _self, _axes, table, _: table)]
     ),
     "smoothed one-way counts": Without(
         replaced=[(_draw, "one_way_shares", _unsmoothed(_estimates.one_way_shares))]

@@ -43,7 +43,7 @@ from checks.bench.peers.tables import Codes, NoDataError, Table, data_folder, lo
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
 from pegsynth.methods.plan_model import margin_weights
 from pegsynth.methods.released._budget import Care, Steps
-from pegsynth.methods.released._draw import take_rows
+from pegsynth.methods.released._draw import draw_rows
 from pegsynth.methods.released._estimates import on_simplex
 from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._values import Domain
@@ -198,7 +198,7 @@ def one_release(table: Table, epsilon: float, seed: int | None, steps: Steps) ->
         Work(stream, threads=2, steps=steps),
         rows=rows,
     )
-    return take_rows(released, fit, rows, stream)
+    return np.concatenate(list(draw_rows(released, rows, stream, steps=steps, ready=fit)))
 
 
 def run_ours(table: Table, epsilon: float, steps: Steps, *, with_auc: bool) -> Scores:

@@ -43,7 +43,7 @@ def released(setting: Setting) -> Iterator[Figure]:
 def _tables(setting: Setting) -> Iterator[tuple[str, float, Path, Path, int]]:
     """Yield a name, the seconds that are good enough, a table, its schema, and its rows."""
     try:
-        yield ("Adult", 2, *_adult(setting))
+        yield ("Adult", 2, *adult(setting))
     except NoDataError as error:
         print(f"passed over: {error}", flush=True)
     schema = setting.folder / "discharge.toml"
@@ -57,16 +57,16 @@ def _tables(setting: Setting) -> Iterator[tuple[str, float, Path, Path, int]]:
     yield f"{WIDE_FEATURES} features", 60, table, schema, setting.wide_rows
 
 
-def _adult(setting: Setting) -> tuple[Path, Path, int]:
-    adult = load("adult", data_folder())
+def adult(setting: Setting) -> tuple[Path, Path, int]:
+    codes = load("adult", data_folder())
     table, schema = setting.folder / "adult.parquet", setting.folder / "adult.toml"
-    pl.DataFrame(adult.train.astype(np.int64), schema=list(adult.domain)).write_parquet(table)
+    pl.DataFrame(codes.train.astype(np.int64), schema=list(codes.domain)).write_parquet(table)
     features = [
         Feature(name, "ordinal", tuple(map(str, range(levels))), dtype="int64")
-        for name, levels in adult.domain.items()
+        for name, levels in codes.domain.items()
     ]
     Schema(tuple(features), reviewed=True).save(schema)
-    return table, schema, len(adult.train)
+    return table, schema, len(codes.train)
 
 
 def measure(table: Path, schema: Path, rows: int, *, runs: int = _RUNS) -> float:

@@ -18,7 +18,7 @@ from checks.bench.coverage_statistics import Array, Codes, Slope, Statistic
 from checks.bench.coverage_tally import Interval, Release
 from pegsynth.inference import Combined, Floor, combine
 from pegsynth.mechanisms.privacy_filter import PrivacyFilter
-from pegsynth.methods.released._draw import draw_rows, released_total, take_rows
+from pegsynth.methods.released._draw import draw_rows, released_total
 from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._replicates import Source, own_noise_tables
 from pegsynth.methods.released._row_replicates import Replicates, Signs
@@ -136,7 +136,8 @@ def release(population: Population, which: Release, how: How) -> Analysed:
     )
     source = Source(released, budget_filter.events, rules=population.rules)
     rows = len(codes)
-    drawn, count = take_rows(released, ready, rows, stream), how.replicates
+    lots = draw_rows(released, rows, stream, ready=ready)
+    drawn, count = np.concatenate(list(lots)), how.replicates
     found = Replicates.fitted(source, drawn, stream, count=count, rows=rows, threads=threads)
     lines = found.weights(drawn, Signs(stream.substream(), count).take(rows))
     own = (

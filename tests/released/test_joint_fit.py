@@ -8,15 +8,15 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 from pegsynth.methods.released._budget import Steps
-from pegsynth.methods.released._estimates import AddedProducts, Margins
-from pegsynth.methods.released._joint_fit import (
+from pegsynth.methods.released._cells import (
     CLOSENESS,
     FittedTable,
-    JointFit,
     in_order,
     likely_closeness,
     soft_potentials,
 )
+from pegsynth.methods.released._estimates import AddedProducts, Margins
+from pegsynth.methods.released._joint_fit import JointFit
 from pegsynth.methods.released._row_pool import Pool
 from pegsynth.methods.released._values import NoisyTable
 from pegsynth.random import RandomStream
@@ -136,6 +136,47 @@ def test_potentials_solve_the_equation_of_their_cells(closeness):
         alone = s * math.exp(-p)
         slow = brentq(lambda x: x * c + alone * math.exp(x) - y, -1e9, 700 - math.log(alone + 1))  # noqa: B023
         assert f == pytest.approx(slow, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("raked", [False, True])
+def test_another_pool_has_the_weights_that_potentials_give(raked):
+    """On the same rows, in any order and without sweeps, they are the weights of the fit."""
+    fit = fitted(np.random.default_rng(4), sweeps=30)
+    if raked:
+        fit.meet([((0, 1), np.arange(5.0, 35.0, 5.0)), ((2,), np.array([90.0, 30.0]))], 5)
+    else:
+        said = JointFit(fit.pool, fit.margins, fit.steps)
+        said.meet([((1, 2), TOTAL * np.array([1, 2, 3, 1, 1, 2]) / 10)], 5)
+        fit = JointFit(fit.pool, fit.margins, fit.steps, followed=said.tables)
+        fit.start(measured_tables(np.random.default_rng(4)))
+        fit.finish([np.arange(size) for size in SIZES], [True] * len(SIZES))
+    order = np.random.default_rng(5).permutation(fit.pool.rows)
+    other = pool_of_all_rows()
+    other.columns[:] = other.columns[:, order]
+    found = fit.on(other, 0)
+    assert found.pool.weights == pytest.approx(fit.pool.weights[order], rel=1e-9)
+    assert len(set(np.round(found.pool.weights, 6))) > len(SIZES)
+    # Sweeps over the same rows go on where the fit has stopped.
+    if not raked:
+        later = fit.on(pool_of_all_rows(), 3)
+        fit.sweep(3)
+        assert later.pool.weights == pytest.approx(fit.pool.weights, rel=1e-9)
+
+
+def test_tables_of_the_same_cells_have_their_turns_in_one_pass():
+    """Cells that are numbered apart, as a slow twin has them, lead to the same weights."""
+    weights = []
+    for apart in (False, True):
+        fit = fitted(np.random.default_rng(7), sweeps=3)
+        fit._add_products({each: np.linspace(-1, 1, SIZES[each]) for each in range(3)})
+        shared = [id(each.keys) for each in fit.tables]
+        assert len(set(shared)) < len(shared)
+        if apart:
+            for table in fit.tables:
+                table.keys = table.keys.copy()
+        fit.sweep(4)
+        weights.append(fit.pool.weights)
+    assert weights[0] == pytest.approx(weights[1], rel=1e-9)
 
 
 def test_potentials_stay_finite_and_within_reach():
@@ -283,4 +324,4 @@ def test_a_product_with_a_feature_of_two_levels_is_left_to_the_fit():
         )
     for pair in pairs:
         table = fit.pool.expected(pair)
-        assert np.array_equal(fit._tilted(pair, table), table)
+        assert np.array_equal(fit._tilted(pair, table, fit._products()), table)

@@ -223,13 +223,13 @@ def test_values_that_no_row_has_are_refused_before_long(monkeypatch):
     """Only so many pools are tried, and fewer where none held anything."""
     monkeypatch.setattr(drawing, "LOT", 1 << 15)
     sizes = []
-    shipped = drawing.rebuild
+    shipped = drawing.grown
 
-    def counted(released, pool, *rest):
-        sizes.append(pool.rows)
-        return shipped(released, pool, *rest)
+    def counted(released, fit, stream, rows):
+        sizes.append(rows)
+        return shipped(released, fit, stream, rows)
 
-    monkeypatch.setattr(drawing, "rebuild", counted)
+    monkeypatch.setattr(drawing, "grown", counted)
     with pytest.raises(DataError, match=r"0 of 10 were found.*--where|--where.*0 of 10"):
         drawn(10, rules=RULES, apart=APART, given={0: 0, 3: 1})
     assert len(sizes) == 8

@@ -33,7 +33,6 @@ from pegsynth.methods.released._choosing import (
     Round,
     block_counts,
     block_shares,
-    cheap_to_score,
     rounds_for,
     spread_out,
 )
@@ -415,8 +414,7 @@ def test_a_table_that_noise_has_drowned_doubles_the_next(moved, after):
     assert chooser.share == after
 
 
-def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
-    monkeypatch.setattr("pegsynth.methods.released._choosing._CHEAP_VISITS", 10)
+def test_distances_are_kept_but_for_what_changed():
     chooser, _, _ = second_round(silent())
     chooser.next()
     # All pairs share a feature with (0, 1) but none is without one in a table of three.
@@ -427,10 +425,6 @@ def test_distances_of_a_large_pool_are_kept_but_for_what_changed(monkeypatch):
     chooser.measured = 10
     chooser._forget((0, 1))
     assert (chooser.distances, chooser.renewed) == ({}, 2)
-    chooser.distances = {(2, 3): 6}
-    monkeypatch.setattr("pegsynth.methods.released._choosing._CHEAP_VISITS", 10**9)
-    chooser._forget((0, 1))
-    assert not chooser.distances
 
 
 def test_of_very_many_pairs_some_are_looked_at():
@@ -456,10 +450,8 @@ def test_room_for_candidates_by_processor_and_memory():
     assert room.left(many * 3, sizes).tables == 0
 
 
-def test_rounds_grow_with_features_and_distances_are_kept_where_they_are_many():
+def test_rounds_grow_with_features():
     assert [rounds_for(count, 40) for count in (5, 20, 46, 100)] == [40, 40, 92, 200]
-    assert cheap_to_score(800, 400_000)
-    assert not cheap_to_score(5_000, 200_000)
 
 
 def test_of_many_tables_those_near_the_new_one_are_raked(monkeypatch):

@@ -28,8 +28,8 @@ from pegsynth.methods.evidence.cell_errors import (
     log_likelihood,
 )
 from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._cells import CLOSENESS, soft_potentials
 from pegsynth.methods.released._estimates import Margins, with_floor
-from pegsynth.methods.released._joint_fit import CLOSENESS, soft_potentials
 from pegsynth.methods.released._pair_pool import PairNetwork
 from pegsynth.methods.released._row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
 from pegsynth.random import RandomStream

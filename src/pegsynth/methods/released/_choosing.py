@@ -37,7 +37,6 @@ _MOST_VISITS = 2_000_000_000
 """Rows of the pool that are visited when the distances of all pairs are taken: seconds."""
 _MOST_CELLS = 1 << 24
 _LEAST_CANDIDATES = 800
-_CHEAP_VISITS = 320_000_000
 _ROUNDS_PER_FEATURE = 2
 _ALL_ANEW = 10
 _MOST_TRIPLES = 400
@@ -246,11 +245,6 @@ class Room:
         return list(tables[: min(fitting, self.tables)])
 
 
-def cheap_to_score(candidates: int, pool_rows: int) -> bool:
-    """Say whether all distances may be taken anew after every table."""
-    return candidates * pool_rows <= _CHEAP_VISITS
-
-
 def rounds_for(features: int, least: int) -> int:
     """Return the most tables of the second round: more where there are many features."""
     return max(least, _ROUNDS_PER_FEATURE * features) if least else 0
@@ -391,7 +385,7 @@ class Round:
         ]
 
     def _forget(self, measured: Features) -> None:
-        """Drop all distances; where they are many only those that a measured table changes most.
+        """Drop the distances that a measured table changes most.
 
         Those are pairs that share a feature with it, and triples that share a pair; the
         others are taken anew now and then, ever more rarely.
@@ -399,9 +393,7 @@ class Round:
         if self.links is not None:
             # Measured twice, it has so little noise that the pool's own error is the larger one.
             del self.candidates[measured]
-        if cheap_to_score(len(self.candidates), self.fit.pool.rows):
-            self.distances.clear()
-        elif self.measured >= _ALL_ANEW * self.renewed:
+        if self.measured >= _ALL_ANEW * self.renewed:
             self.renewed *= 2
             self.distances.clear()
         near = [f for f in self.distances if len(set(f) & set(measured)) >= len(f) - 1]

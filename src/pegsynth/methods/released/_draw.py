@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -49,7 +50,11 @@ LOT = MOST_POOL
 POOL_ROWS = 200_000
 """Small tables get a pool of so many rows, but at most so many times those asked for."""
 _MOST_POOLS = 4.0
+FIT_ROWS = 1 << 16
+"""The most rows of a pool that potentials are found by."""
+_WORTH_GROWING = 2
 _SWEEPS = 10
+_GROWN_SWEEPS = 32
 MOST_POOLS_FOR_GIVEN = 64
 _SMALLEST_GIVEN = 1 << 14
 _POOLS_TO_JUDGE_BY = 8
@@ -64,6 +69,7 @@ def draw_rows(
     rules: Sequence[Rule] = (),
     given: Mapping[int, int] | None = None,
     threads: int = 1,
+    ready: JointFit | None = None,
 ) -> Iterator[Codes]:
     """Yield code rows in lots; every lot has a pool of its own.
 
@@ -72,22 +78,27 @@ def draw_rows(
     given
         Features and the code that each has in every row: the pool is conditioned on it,
         so the other features follow.
+    ready
+        A fit to the same tables; without it a new one is made.
     """
     steps = steps or Steps()
     steps = steps.under_noise() if released.loud else steps
-
-    def fresh(size: int) -> JointFit:
-        pool = Pool(released.sizes, size, stream, rules=rules, threads=threads)
-        return rebuild(released, pool, steps)
-
     lot = lot_rows(released)
+    if not rows:
+        return
+    if ready is None:
+        size = fitted_rows(released, min(lot, rows))
+        pool = Pool(released.sizes, size, stream, rules=rules, threads=threads)
+        ready = rebuild(released, pool, steps)
     for start in range(0, rows, lot):
         wanted = min(lot, rows - start)
-        size = pool_rows(released, wanted)
         if given:
-            yield _given(released, wanted, size, stream, given, fresh)
+            yield _given(released, wanted, stream, given, partial(grown, released, ready, stream))
+        elif start or pool_rows(released, wanted) > ready.pool.rows:
+            larger = grown(released, ready, stream, pool_rows(released, wanted))
+            yield take_rows(released, larger, wanted, stream)
         else:
-            yield take_rows(released, fresh(size), wanted, stream)
+            yield take_rows(released, ready, wanted, stream)
 
 
 def lot_rows(released: Released) -> int:
@@ -102,6 +113,22 @@ def pool_rows(released: Released, rows: int) -> int:
     lot = lot_rows(released)
     larger = max(math.ceil(rows * times), 1)
     return larger if lot == LOT else min(larger, max(rows, lot))
+
+
+def fitted_rows(released: Released, rows: int) -> int:
+    """Return the rows of the pool that potentials are found by, which more rows do not need."""
+    size = pool_rows(released, rows)
+    return size if size < _WORTH_GROWING * FIT_ROWS else FIT_ROWS
+
+
+def grown(released: Released, fit: JointFit, stream: RandomStream, rows: int) -> JointFit:
+    """Return the same fit on a new pool of so many rows."""
+    pool = Pool(released.sizes, rows, stream, rules=fit.pool.rules, threads=fit.pool.threads)
+    if fit.pairs is not None and not released.blocks:
+        fit.pairs.draw(pool, fit.margins, fit.steps, released.order)
+    else:
+        fill(released, pool, fit.steps)
+    return fit.on(pool, _SWEEPS if fit.raked else _GROWN_SWEEPS)
 
 
 def rebuild(released: Released, pool: Pool, steps: Steps) -> JointFit:
@@ -251,14 +278,13 @@ def level_codes(
 def _given(
     released: Released,
     rows: int,
-    size: int,
     stream: RandomStream,
     given: Mapping[int, int],
     fresh: Callable[[int], JointFit],
 ) -> Codes:
     """Condition pools on given values until there are enough rows."""
     found: list[Codes] = []
-    have, size = 0, max(size, _SMALLEST_GIVEN)
+    have, size = 0, max(pool_rows(released, rows), _SMALLEST_GIVEN)
     for number in range(MOST_POOLS_FOR_GIVEN):
         if number >= _POOLS_TO_JUDGE_BY and have * MOST_POOLS_FOR_GIVEN < rows * number:
             break

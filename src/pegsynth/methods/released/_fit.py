@@ -33,7 +33,7 @@ from pegsynth.methods.released._budget import (
 from pegsynth.methods.released._choosing import FirstRound, Round, place_block, rounds_for
 from pegsynth.methods.released._declared import DeclaredPlan, measured_tables
 from pegsynth.methods.released._details import Merging, Search, details_on_levels, told_details
-from pegsynth.methods.released._draw import fine_shares, pool_rows, released_total
+from pegsynth.methods.released._draw import fine_shares, fitted_rows, released_total
 from pegsynth.methods.released._estimates import Margins
 from pegsynth.methods.released._joint_fit import JointFit
 from pegsynth.methods.released._pair_pool import PairModel, links_of
@@ -149,7 +149,7 @@ def release_blocks(
     details = details_on_levels(domain.details, told, levels)
     scaled = anchored(one_ways, is_public, rows_estimated)
     margins = Margins.of(scaled, levels, shares, rows_estimated, details)
-    size = min(pool_rows(released, max(drawn, 1)), rows_at_once(len(plan.pairs), MOST_POOL))
+    size = min(fitted_rows(released, max(drawn, 1)), rows_at_once(len(plan.pairs), MOST_POOL))
     pool = Pool(margins.sizes, size, work.stream, rules=domain.rules, threads=work.threads)
     released = replace(released, levels=levels, details=details)
 

@@ -28,8 +28,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import combinations, pairwise
+from dataclasses import dataclass, field, replace
+from itertools import combinations, groupby, pairwise
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,6 +39,16 @@ from pegsynth.kernels import pool_loops as kernels
 from pegsynth.kernels.arrays import Float64, Int64
 from pegsynth.mechanisms.residuals import centred
 from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._cells import (
+    CLOSENESS,
+    FittedTable,
+    average,
+    highest,
+    in_order,
+    likely_closeness,
+    soft_potentials,
+    with_margins,
+)
 from pegsynth.methods.released._estimates import (
     TWO_LEVELS,
     AddedProducts,
@@ -57,57 +69,22 @@ from pegsynth.methods.released._pairs import (
 from pegsynth.methods.released._row_pool import MOST_CELLS, Features, Pool, UInt16, cell_count
 from pegsynth.methods.released._values import NoisyTable
 
-CLOSENESS = np.geomspace(2.0**-24, 2.0**8, 33)
-"""Values of c that likelihoods are taken for."""
+if TYPE_CHECKING:
+    from pegsynth.methods.released._pair_pool import PairModel
+
 _NEVER_SAID = 0.01
-_NEXT_TO_NOTHING = -30.0
 _LEAST_TOTAL = 1e-6
 _MOST_TILTED = 3
 _ALL_ANEW = 10
 _ALL_SWEPT = 160
 _FIRST_SWEEPS, _LAST_SWEEPS = 4, 10
+_STILL = 0.1
+"""Weights have come to rest when a sweep moves tables by no more than this part of their noise."""
 _CLOSER_THAN_IT_IS = 0.6
 MOST_FACTOR = 3.0
 """The most by which one turn of a table scales the weights of a cell."""
 _MOST_AIMS = 1 << 25
 """Cells of rows, over all tables, that are looked at when rows are taken from the pool."""
-
-
-@dataclass(eq=False)
-class FittedTable:
-    """A table that weights should meet, and the potentials of its cells.
-
-    Parameters
-    ----------
-    features, keys
-        What it is about, and the cell of every row in it.
-    noisy, variance
-        What was measured, and the variance of the noise on its cells.
-    potentials
-        Logarithms of the factors by which it scales the weights of its cells.
-    likelihoods
-        How likely its distance from the pool is under every `CLOSENESS`.
-    residual
-        What its residual was measured as, in rows (R27). It says nothing of margins, so what a
-        pair should meet is made of it and of the one-way counts of the weights, and a triple of
-        it and of the margins that the weights give it.
-    products
-        The product of scores in every cell of a pair, where a sum of products is met and not a
-        table; it has one potential.
-    """
-
-    features: Features
-    keys: UInt16
-    noisy: Float64
-    variance: Float64
-    potentials: Float64
-    likelihoods: Float64
-    residual: Float64 | None = None
-    products: Float64 | None = None
-
-    def by_cell(self, potentials: Float64) -> Float64:
-        """Return potentials of all cells; that of a sum of products is multiplied out."""
-        return potentials if self.products is None else potentials[0] * self.products
 
 
 @dataclass
@@ -131,6 +108,10 @@ class JointFit:
         Sums of products of ordered features, which noise does not bend.
     raked
         Whether tables are met as they are, without a look at noise.
+    followed
+        Tables whose potentials led to `base`: what a latent class model says of all pairs.
+    pairs
+        What pools are drawn by, where all pairs were measured.
     """
 
     pool: Pool
@@ -140,9 +121,11 @@ class JointFit:
     closeness: float = _NEVER_SAID
     times_closer: float = _CLOSER_THAN_IT_IS
     base: Float64 = field(default_factory=lambda: np.zeros(0))
-    ones: list[Float64] = field(default_factory=list)
+    ones: dict[int, Float64] = field(default_factory=dict)
     products: AddedProducts = field(default_factory=lambda: AddedProducts({}))
     raked: bool = False
+    followed: Sequence[FittedTable] = ()
+    pairs: PairModel | None = None
 
     def start(
         self, blocks: Sequence[NoisyTable] = (), residuals: Sequence[NoisyTable] = ()
@@ -158,7 +141,7 @@ class JointFit:
             self._measured(block)
         self._settle_closeness()
         # What is left over after residuals should be what they do not tell.
-        self.sweep(_FIRST_SWEEPS if residuals else 1)
+        self.sweep(_FIRST_SWEEPS if residuals else 1, still=_STILL)
 
     def take(self, table: NoisyTable) -> bool:
         """Add a measured table, and say whether it moved by more than its noise."""
@@ -178,18 +161,51 @@ class JointFit:
         self.pool.weigh(self.margins.total)
         self.raked, nothing = True, np.zeros(0)
         self.tables = [
-            FittedTable(features, self.pool.keys(features), counts, *[nothing] * 3)
+            FittedTable(
+                features, self.pool.keys(features), counts, nothing, np.zeros(len(counts)), nothing
+            )
             for features, counts in targets
         ]
         self._scale_by(self.tables * sweeps)
 
-    def sweep(self, times: int = 1, only: Sequence[FittedTable] = ()) -> None:
-        """Scale the weights by all tables or some; one-way counts, known best, come last."""
-        count = len(self.pool.sizes)
-        others = only or self.tables[count:]
+    def on(self, pool: Pool, sweeps: int) -> JointFit:
+        """Weigh another pool, drawn by the same numbers, as this one is weighed.
+
+        Weights are w_0 exp(sum of potentials), and potentials belong to tables, not to rows. What
+        a few rows led to by chance is undone by some sweeps over all.
+        """
+        pool.weigh(self.margins.total)
+        numbered: dict[Features, UInt16] = {}
+        _scaled(pool, self.followed, numbered)
+        base = pool.weights.copy()
+        tables = _scaled(pool, self.tables, numbered)
+        other = replace(self, pool=pool, base=base, tables=tables, ones=dict(self.ones))
+        other.sweep(sweeps, still=0.0 if self.raked else _STILL)
+        other._keep_some_weight()
+        return other
+
+    def sweep(
+        self, times: int = 1, only: Sequence[FittedTable] = (), *, still: float = 0.0
+    ) -> None:
+        """Scale the weights by all tables or some; one-way counts, known best, come last.
+
+        Parameters
+        ----------
+        still
+            Sweeps end before so many when one moves tables by less than this part of their noise.
+        """
+        count = 0 if self.raked else len(self.pool.sizes)
+        turns = [*(only or self.tables[count:]), *self.tables[:count]]
+        noise = [
+            MEAN_ABSOLUTE_NORMAL * float(np.sqrt(table.variance).sum())
+            for table in turns
+            if table.products is None
+        ]
         for _ in range(times):
-            self._scale_by([*others, *self.tables[:count]])
-            self.ones = self.pool.each(self._expected, self.tables[:count])
+            moved = self._scale_by(turns)
+            # Noise of more rows than there are says nothing of how far a table is to move.
+            if still and moved < still * sum(np.minimum(noise, self.ones[0].sum())):
+                break
 
     def finish(self, levels: Sequence[Int64], ordered: Sequence[bool]) -> None:
         """Come to rest, and meet the sums of products of ordered features.
@@ -199,10 +215,8 @@ class JointFit:
         bias.
         """
         self._add_products(standard_scores(levels, ordered, self.margins))
-        self.sweep(_LAST_SWEEPS)
-        # Noise below zero everywhere says nothing.
-        if not self.pool.weights.sum() > _LEAST_TOTAL * self.margins.total:
-            self.pool.weights = self.base.copy()
+        self.sweep(_LAST_SWEEPS, still=_STILL)
+        self._keep_some_weight()
 
     def aims(self) -> list[tuple[UInt16, Float64]]:
         """Return tables that rows should meet which are taken from the pool.
@@ -220,10 +234,11 @@ class JointFit:
         sizes = self.pool.sizes
         ones = self.tables[: len(sizes)]
         measured = [each for each in self.tables[len(sizes) :] if each.products is None]
-        self.ones = [self._after_its_turn(each) for each in ones]
-        found = [(each.keys, cells) for each, cells in zip(ones, self.ones, strict=True)]
+        self.ones = {each.features[0]: self._after_its_turn(each) for each in ones}
+        found = [(each.keys, self.ones[each.features[0]]) for each in ones]
+        products = self._products()
         found += [
-            (each.keys, self._tilted(each.features, self._after_its_turn(each)))
+            (each.keys, self._tilted(each.features, self._after_its_turn(each), products))
             for each in measured
         ]
         known = {each.features for each in measured}
@@ -236,13 +251,30 @@ class JointFit:
             found += [(self.pool.keys(pair), self.pool.expected(pair)) for pair in others]
         return found
 
-    def _scale_by(self, turns: Sequence[FittedTable]) -> None:
-        """Scale the weights by the cells of one table after the other."""
+    def _keep_some_weight(self) -> None:
+        """Go back to where weights started if nothing is left: noise below zero says nothing."""
+        if not self.pool.weights.sum() > _LEAST_TOTAL * self.margins.total:
+            self.pool.weights = self.base.copy()
+
+    def _scale_by(self, turns: Sequence[FittedTable]) -> float:
+        """Scale the weights by the cells of one table after the other; return how far all moved.
+
+        A table with the same cells as the one before it has its turn in the same pass over rows.
+        """
+        moved = 0.0
+        passes = [list(group) for _, group in groupby(turns, key=lambda each: id(each.keys))]
         sums = self._expected(turns[0])
-        for table, following in pairwise([*turns, turns[0]]):
-            factors = self._factors(table, sums)
+        for tables, (following, *_) in pairwise([*passes, passes[0]]):
+            before, factors = sums, np.ones(len(sums))
+            for table in tables:
+                own = self._factors(table, sums)
+                sums, factors = sums * own, factors * own
+                if len(table.features) == 1:
+                    self.ones[table.features[0]] = sums
+            moved += float(np.abs(sums - before).sum())
             cells = self.pool.cells(following.features)
-            sums = self.pool.scale(table.keys, factors, following.keys, cells)
+            sums = self.pool.scale(tables[0].keys, factors, following.keys, cells)
+        return moved
 
     def _expected(self, table: FittedTable) -> Float64:
         """Return what the weighted pool expects in the cells of a table."""
@@ -251,7 +283,9 @@ class JointFit:
     def _factors(self, table: FittedTable, sums: Float64) -> Float64:
         """Return by how much the weights in every cell of a table are scaled at its turn."""
         if self.raked:
-            return kernels.rake_factors(sums, table.noisy, MOST_FACTOR)
+            raked = kernels.rake_factors(sums, table.noisy, MOST_FACTOR)
+            table.potentials = table.potentials + np.log(raked)
+            return raked
         before, table.potentials = table.potentials, self._potentials(table, sums, MOST_FACTOR)
         factors: Float64 = np.exp(table.by_cell(table.potentials - before))
         return factors
@@ -280,7 +314,7 @@ class JointFit:
         if table.residual is None:
             return table.noisy
         if len(table.features) == PAIR:
-            return _with_margins(table.residual, [self.ones[each] for each in table.features])
+            return with_margins(table.residual, [self.ones[each] for each in table.features])
         return sums - centred(sums, self._levels(table.features)) + table.residual
 
     def _measured(self, table: NoisyTable) -> FittedTable:
@@ -292,7 +326,7 @@ class JointFit:
         known = self._known(features, residual=False)
         if known is None:
             return self._add(features, counts, variance)
-        return self._replace(known, *_average(known.noisy, known.variance, counts, variance))
+        return self._replace(known, *average(known.noisy, known.variance, counts, variance))
 
     def _measured_residual(self, table: NoisyTable) -> FittedTable:
         """Add a residual; that of a pair is averaged with an earlier one by precision."""
@@ -301,9 +335,9 @@ class JointFit:
         variance = np.full(len(told), cell_noise(table.deviation, levels) ** 2)
         known = self._known(features, residual=True)
         if known is not None and known.residual is not None:
-            told, variance = _average(known.residual, known.variance, told, variance)
+            told, variance = average(known.residual, known.variance, told, variance)
         if len(features) == PAIR:
-            noisy = _with_margins(told, [self.margins.counts(feature) for feature in features])
+            noisy = with_margins(told, [self.margins.counts(feature) for feature in features])
         else:
             expected = self.pool.expected(features)
             noisy = expected - centred(expected, levels) + told
@@ -350,7 +384,7 @@ class JointFit:
         """Take the closeness that all tables together make most likely."""
         together = np.sum([each.likelihoods for each in self.tables], axis=0)
         if together.any():
-            self.closeness = self.times_closer * _highest(together)
+            self.closeness = self.times_closer * highest(together)
 
     def _moved_by(self, table: FittedTable) -> float:
         """Fit a table that was added; return how far it alone moves what is expected of it."""
@@ -380,34 +414,43 @@ class JointFit:
                 cells = self._wanted(table, table.noisy)
                 variance *= cells.size / free_cells(levels)
                 self.products.add(table.features, levels, cells, variance, residual=True)
-        known = {each.features: each.keys for each in self.tables}
+        places = {each.features: place for place, each in enumerate(self.tables)}
+        found = []
         for pair, precision in self.products.precisions.items():
-            keys = known[pair] if pair in known else self.pool.keys(pair)
+            place = places.get(pair, len(self.tables))
+            keys = self.tables[place].keys if pair in places else self.pool.keys(pair)
             measured, spread = np.array([self.products.mean(pair)]), np.array([1 / precision])
             added = self.products.by_cell(pair)
             start, nothing = np.zeros(1), np.zeros(len(CLOSENESS))
-            self.tables.append(
-                FittedTable(pair, keys, measured, spread, start, nothing, products=added)
-            )
+            table = FittedTable(pair, keys, measured, spread, start, nothing, products=added)
+            found.append((place, table))
+        # Each stands behind the table of the same cells, so that both have their turn in one pass.
+        ordered = [*((place, each) for place, each in enumerate(self.tables)), *found]
+        self.tables = [table for _, table in sorted(ordered, key=itemgetter(0))]
 
-    def _tilted(self, features: Features, table: Float64) -> Float64:
-        """Return a small table with the sums of products that its features should have.
+    def _products(self) -> dict[tuple[int, int], float]:
+        """Return the sums of products that tables should have.
 
         Products with a feature of two levels are left to the fit, which knows them better than
         their own table does: others tell of them, too.
         """
+        return {
+            (each.features[0], each.features[1]): self._product(each)
+            for each in self.tables
+            if each.products is not None and min(self._levels(each.features)) > TWO_LEVELS
+        }
+
+    def _tilted(
+        self, features: Features, table: Float64, products: Mapping[tuple[int, int], float]
+    ) -> Float64:
+        """Return a small table with the sums of products that its features should have."""
         if len(features) > _MOST_TILTED:
             return table
         cells = table.reshape(self._levels(features))
         margins: dict[Axes, Float64] = {
             (axis,): self.ones[each] for axis, each in enumerate(features)
         }
-        wanted = {
-            (each.features[0], each.features[1]): self._product(each)
-            for each in self.tables
-            if each.products is not None and min(self._levels(each.features)) > TWO_LEVELS
-        }
-        return tilted(cells, features, wanted, self.products.scores, margins).ravel()
+        return tilted(cells, features, products, self.products.scores, margins).ravel()
 
     def _product(self, table: FittedTable) -> float:
         """Return what the weights would add up to in a sum of products if it had its turn now.
@@ -423,79 +466,17 @@ class JointFit:
         return [self.pool.sizes[each] for each in features]
 
 
-def soft_potentials(
-    sums: Float64, potentials: Float64, noisy: Float64, softness: Float64, most: float
-) -> Float64:
-    """Return the potentials that the cells of one table have at the minimum, all others given.
+def _scaled(
+    pool: Pool, tables: Sequence[FittedTable], numbered: dict[Features, UInt16]
+) -> list[FittedTable]:
+    """Scale the weights of a pool by tables that another pool was fitted to; return its own.
 
-    With s the sum of weights in a cell without its own potential p, and softness c v,
-    p + (s exp(p) - y)/(c v) = 0. Cells without any weight keep theirs.
-
-    Parameters
-    ----------
-    most
-        How far a potential may move.
+    Tables of the same features share the cells of rows, which are kept in `numbered`.
     """
-    from scipy.special import wrightomega
-
-    some = sums > 0
-    apart = np.log(np.where(some, sums, 1.0)) - potentials - np.log(softness)
-    reached = apart + noisy / softness
-    # Wright's omega z of x solves z + log z = x; far below 0 it is exp(x), which may be no number.
-    root = np.log(np.maximum(wrightomega(np.maximum(reached, _NEXT_TO_NOTHING)), 1e-300))
-    wanted = np.where(reached < _NEXT_TO_NOTHING, reached, root) - apart
-    within = np.clip(wanted, potentials - most, potentials + most)
-    found: Float64 = np.where(some, within, potentials)
+    found = []
+    for table in tables:
+        if table.features not in numbered:
+            numbered[table.features] = pool.keys(table.features)
+        found.append(replace(table, keys=numbered[table.features]))
+        pool.weights *= np.exp(table.by_cell(table.potentials))[found[-1].keys]
     return found
-
-
-def likely_closeness(noisy: Float64, expected: Float64, variance: Float64) -> Float64:
-    """Return the log-likelihood of a table under every `CLOSENESS` of the pool.
-
-    A cell is off by the noise and by what the pool does not know, whose variance is the
-    expected number of rows over c.
-    """
-    squared = (noisy - expected) ** 2
-    found = np.empty(len(CLOSENESS))
-    for place, closeness in enumerate(CLOSENESS):
-        whole = variance + expected / closeness
-        found[place] = -0.5 * float((squared / whole + np.log(whole)).sum())
-    return found
-
-
-def _highest(likelihoods: Float64) -> float:
-    """Return the closeness at the top, between two values of the grid by a parabola."""
-    top = int(np.argmax(likelihoods))
-    logs = np.log(CLOSENESS)
-    if not 0 < top < len(likelihoods) - 1:
-        return float(CLOSENESS[top])
-    left, middle, right = likelihoods[top - 1 : top + 2]
-    bend = left - 2 * middle + right
-    shift = 0.5 * (left - right) / bend if bend < 0 else 0.0
-    return float(np.exp(logs[top] + shift * (logs[1] - logs[0])))
-
-
-def _average(
-    first: Float64, variance: Float64, second: Float64, other: Float64
-) -> tuple[Float64, Float64]:
-    """Return the mean of two measurements by precision, and its variance."""
-    together = 1 / (1 / variance + 1 / other)
-    mean: Float64 = together * (first / variance + second / other)
-    return mean, together
-
-
-def _with_margins(residual: Float64, margins: Sequence[Float64]) -> Float64:
-    """Return the table of a pair that has a residual and margins of the same total."""
-    rows, columns = margins
-    told = rows[:, None] / len(columns) + columns / len(rows)
-    told -= rows.sum() / (len(rows) * len(columns))
-    table: Float64 = told.ravel() + residual
-    return table
-
-
-def in_order(table: NoisyTable, sizes: Sequence[int]) -> tuple[Features, Float64]:
-    """Return a table with its features in the order of the schema."""
-    order = sorted(range(len(table.features)), key=table.features.__getitem__)
-    cells = table.counts.reshape([sizes[feature] for feature in table.features])
-    features = tuple(table.features[place] for place in order)
-    return features, cells.transpose(order).astype(np.float64).ravel()

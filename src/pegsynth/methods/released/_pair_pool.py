@@ -18,8 +18,9 @@ import numpy as np
 
 from pegsynth.kernels.arrays import Float64
 from pegsynth.methods.released._budget import Steps
+from pegsynth.methods.released._cells import CLOSENESS, FittedTable, likely_closeness
 from pegsynth.methods.released._estimates import Margins, fitted_to, given_lines
-from pegsynth.methods.released._joint_fit import CLOSENESS, JointFit, likely_closeness
+from pegsynth.methods.released._joint_fit import JointFit
 from pegsynth.methods.released._pairs import (
     PAIR,
     HiddenClasses,
@@ -118,9 +119,10 @@ class PairModel:
 
     def start(self, fit: JointFit, blocks: Sequence[NoisyTable] = ()) -> None:
         """Weigh a pool to one-way counts, all pairs and blocks."""
+        fit.pairs = self
         fit.pool.weigh(fit.margins.total)
         if self.classes is not None and self.explains_more_than(fit):
-            follow(self.classes, self.estimates.pairs, fit)
+            fit.followed = follow(self.classes, self.estimates.pairs, fit)
         if self.crowded:
             fit.times_closer = _CROWDED_CLOSENESS
         fit.start(blocks, [each for each in self.residuals if len(each.features) == PAIR])
@@ -144,11 +146,15 @@ class PairModel:
         return bool(by_classes.max() - self.classes.figures / 2 > by_pool.max())
 
 
-def follow(classes: HiddenClasses, pairs: Sequence[Features], fit: JointFit) -> None:
-    """Rake a pool to what a latent class model says of all pairs."""
+def follow(
+    classes: HiddenClasses, pairs: Sequence[Features], fit: JointFit
+) -> Sequence[FittedTable]:
+    """Rake a pool to what a latent class model says of all pairs; return these tables."""
     total = fit.margins.total
     said = [(pair, classes.pair(pair).ravel() * total) for pair in pairs]
-    JointFit(fit.pool, fit.margins, fit.steps).meet(said, _SWEEPS)
+    raked = JointFit(fit.pool, fit.margins, fit.steps)
+    raked.meet(said, _SWEEPS)
+    return raked.tables
 
 
 def links_of(blocks: Sequence[NoisyTable]) -> set[Features]:

@@ -37,7 +37,6 @@ from pegsynth.methods.released._draw import (
     draw_rows,
     level_codes,
     released_total,
-    take_rows,
 )
 from pegsynth.methods.released._fit import Work, release_blocks
 from pegsynth.methods.released._replicates import MODEL_ROWS, Source, own_noise_versions
@@ -324,9 +323,7 @@ class ReleasedSampler(Sampler):
     def _table(self, rows: int, stream: RandomStream, *, first: bool) -> Iterator[Codes]:
         schema, plan, fit = self._schema, self._plan, self._fit
         given = clamped_codes(schema, plan.options)
-        ready = None if given else fit.ready
-        if first and ready is not None and plan.options.rows == rows <= LOT:
-            return iter([take_rows(fit.released, ready, rows, stream)])
+        ready = fit.ready if first and plan.options.rows == rows and not given else None
         return draw_rows(
             fit.released,
             rows,
@@ -335,6 +332,7 @@ class ReleasedSampler(Sampler):
             rules=schema.rules,
             given=given,
             threads=self._threads,
+            ready=ready,
         )
 
 

@@ -71,9 +71,9 @@ class Pool:
         self.placed: list[int] = []
         self.alive = np.ones(rows, dtype=bool)
         self.weights: Float64 = np.ones(rows)
-        self._rules = rules
+        self.rules = rules
+        self.threads = threads
         self._words = stream.substream()
-        self._threads = threads
         self._workers: ThreadPoolExecutor | None = None
 
     def begin_again(self) -> None:
@@ -149,7 +149,7 @@ class Pool:
         """Draw again where a rule forbids what was drawn; rows without a way out die."""
         complete = [
             rule
-            for rule in self._rules
+            for rule in self.rules
             if feature in dict(rule.forbidden) and set(dict(rule.forbidden)) <= set(self.placed)
         ]
         broken = np.zeros(self.rows, dtype=bool)
@@ -186,7 +186,7 @@ class Pool:
         Placed features settle which of its levels a row may have, whatever heads it gets.
         """
         placed = set(self.placed) - {feature}
-        rules = [dict(rule.forbidden) for rule in self._rules]
+        rules = [dict(rule.forbidden) for rule in self.rules]
         complete = [
             codes for codes in rules if feature in codes and set(codes) - {feature} <= placed
         ]
@@ -213,7 +213,7 @@ class Pool:
     def same_rules(self, feature: int) -> bool:
         """Say whether the feature that was placed last changes nothing for this one."""
         newest = self.placed[-1]
-        named = (set(dict(rule.forbidden)) for rule in self._rules)
+        named = (set(dict(rule.forbidden)) for rule in self.rules)
         return not any({feature, newest} <= names for names in named)
 
     def weigh(self, total: float) -> None:
@@ -233,7 +233,7 @@ class Pool:
 
         Noise alone may leave no row that obeys the rules; what was paid for must still be drawn.
         """
-        rules = [dict(rule.forbidden) for rule in self._rules]
+        rules = [dict(rule.forbidden) for rule in self.rules]
         found = []
         for _ in range(min(self.rows, _REVIVED)):
             row = self._allowed_row(rules)
@@ -291,10 +291,10 @@ class Pool:
     def each(self, work: Callable[[S], T], todo: Iterable[S]) -> list[T]:
         """Do independent work on several threads."""
         todo = list(todo)
-        if self._threads == 1 or len(todo) == 1:
+        if self.threads == 1 or len(todo) == 1:
             return [work(item) for item in todo]
         if self._workers is None:
-            self._workers = ThreadPoolExecutor(self._threads)
+            self._workers = ThreadPoolExecutor(self.threads)
         return list(self._workers.map(work, todo))
 
 

@@ -32,9 +32,9 @@ from pegsynth.inference.combining_rules import PART
 from pegsynth.kernels.arrays import Float64
 from pegsynth.kernels.pool_loops import rake_and_weigh, weigh_cells
 from pegsynth.mechanisms.residuals import centred
+from pegsynth.methods.released._cells import soft_potentials
 from pegsynth.methods.released._draw import released_total, start_margins
 from pegsynth.methods.released._estimates import AddedProducts, standard_scores, tilt_towards
-from pegsynth.methods.released._joint_fit import soft_potentials
 from pegsynth.methods.released._pairs import PAIR, cell_noise, free_cells, projected
 from pegsynth.methods.released._replicates import Law, Laws, Source, fresh_noise
 from pegsynth.methods.released._row_pool import MOST_CELLS, cell_keys
