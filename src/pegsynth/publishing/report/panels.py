@@ -30,6 +30,8 @@ Paint = Callable[["Frame"], None]
 _SLANT, _LONGEST_NAME, _LONGEST_SLANTED = 50, 170, 90
 _TITLE_LINE, _LEGEND_LINE, _BETWEEN, _EDGE = 17, 17, 18, 8
 _TICKS, _FEW = 5, 8
+_FURTHEST = 4e307
+"""Where an axis ends at the latest: the distance of two ends further out would overflow."""
 # Decades that a logarithmic axis spans at most, and its ticks within each of them.
 _STEPS = (
     (0.5, (1, 1.5, 2, 3, 4, 5, 6, 7, 8)),
@@ -61,7 +63,8 @@ class Numbers:
         log: bool = False,
     ) -> Numbers:
         """Return an axis that holds these values, with round ticks."""
-        low, high = min(values, default=0.0), max(values, default=1.0)
+        low = max(min(values, default=0.0), -_FURTHEST)
+        high = min(max(values, default=1.0), _FURTHEST)
         if log:
             low, high = min(values, default=0.1), max(values, default=1.0)
             ticks = log_ticks(sorted(set(values)))
@@ -79,9 +82,10 @@ class Numbers:
 
     def place(self, value: float, length: float) -> float:
         """Return how many pixels from the start a value lies."""
-        low, high, at = self.low, self.high, value
+        low, high = self.low, self.high
+        at = min(max(value, low), high) if abs(value) > _FURTHEST else value
         if self.log:
-            low, high, at = math.log(low), math.log(high), math.log(value)
+            low, high, at = math.log(low), math.log(high), math.log(at)
         part = 0.5 if high == low else (at - low) / (high - low)
         return self.free + part * (length - 2 * self.free)
 

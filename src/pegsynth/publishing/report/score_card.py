@@ -29,7 +29,7 @@ _LEVELS: tuple[Level, ...] = ("green", "green", "amber", "red")
 _Word: TypeAlias = tuple[str, Level]
 _UNKNOWN: _Word = ("not computed", "none")
 _MOST_DRAWN = 1e300
-"""Larger numbers are not drawn: the width of an axis would overflow."""
+"""Larger numbers are not drawn: the widths of their bars would overflow."""
 _NUMBERS_SHOWN, _BARS, _TAIL = 6, 16, 0.98
 _WIDTH, _HEIGHT = 155, 60
 _PAIRS_WIDTH, _PAIRS_HEIGHT = 330, 156
