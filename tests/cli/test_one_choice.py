@@ -12,8 +12,8 @@ import pytest
 import pegsynth
 from command import pegs
 from pegsynth.errors import PegsynthError
-from pegsynth.methods import get, methods
 from pegsynth.methods import forecast as forecasting
+from pegsynth.methods import get, methods
 from pegsynth.methods.forecast import forecast
 from pegsynth.options._kinds import in_python as in_python_words
 from pegsynth.pipeline.request import Request
