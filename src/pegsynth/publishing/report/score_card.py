@@ -68,7 +68,7 @@ def distance_level(excess: float) -> _Word:
 def score_card(found: Lookup) -> list[Score]:
     """Return the six figures: one-way, pairs, numbers, regressions, subgroups, risk."""
     off = {kind: len(records) for kind, records in by_kind(found).items()}
-    pairs = found.record("tvd2_weighted") or found.record("tvd2")
+    pairs = found.record("tvd2")
     groups = off.get("subgroups", 0) + off.get("impossible rows", 0)
     judged = found.record(OFF) is not None
     changed: _Word = ("changed", "red") if groups else ("none changed", "green")
