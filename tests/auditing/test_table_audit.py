@@ -31,7 +31,7 @@ from pegsynth.privacy import Ledger
 from pegsynth.privacy.draw_events import BlockDraws, ContingencyDraws, UrnDraws
 
 TABLE_METHODS = ("contingency", "marginal", "pmi")
-UNBUDGETED_METHODS = ("bootstrap", "mi", "cart", "forest")
+UNBUDGETED_METHODS = ("bootstrap", "mi", "cart", "forest", "pegs-tables")
 CASES = {f"{each.method}: {each.name}": each for each in table_cases()}
 
 

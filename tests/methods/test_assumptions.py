@@ -15,6 +15,7 @@ from pegsynth import Feature, Ledger, PegsynthError, Rule
 from pegsynth.methods import ledgers as declarations
 from pegsynth.methods.baselines.marginal import Marginal
 from pegsynth.methods.ledgers import of_schema
+from pegsynth.methods.released import _pegs_once
 from pegsynth.schema.recoding import Recoding
 from pegsynth.schema.rules import NamedRule
 
@@ -212,12 +213,15 @@ def test_the_command_lists_what_it_used(home, entry, given):
 # What the rows of the table above rest on: each is caught when it is wrong.
 
 
-@pytest.mark.parametrize(("name", "method"), [("of_shares", "pegs-once"), ("_rules", "marginal")])
-def test_an_input_that_is_not_listed_is_caught(home, monkeypatch, name, method):
+@pytest.mark.parametrize(
+    ("module", "name", "method"),
+    [(_pegs_once, "of_shares", "pegs-once"), (declarations, "_rules", "marginal")],
+)
+def test_an_input_that_is_not_listed_is_caught(home, monkeypatch, module, name, method):
     (entry,) = (each for each in METHODS if each.name == method)
     (given,) = (each for each in INPUTS if name.endswith(each.name))
     check(by_call(entry, given), entry, given)
-    monkeypatch.setattr(declarations, name, lambda *_: ())
+    monkeypatch.setattr(module, name, lambda *_: ())
     with pytest.raises(AssertionError):
         check(by_call(entry, given), entry, given)
 

@@ -140,7 +140,7 @@ def test_replicates_move_the_sum_as_rows_and_noise_would():
     counts = exact_counts(WHOLE, values.tolist())
     rows = counts.sum()
     sampling = rows * (counts @ added.astype(float) ** 2 / rows - (counts @ added / rows) ** 2)
-    from pegsynth.methods.released import shape_replicates
+    from pegsynth.methods.released import _shape_replicates as shape_replicates
 
     masses, _ = cell_masses(tree, grid)
     words = np.random.default_rng(1)

@@ -101,8 +101,8 @@ def test_a_cut_by_the_size_of_the_table_is_found(monkeypatch):
     """The broken twin: as many rows of a unit count as units have on average."""
     shipped = folding.in_order
 
-    def cut_by_the_mean(rows, features):
-        ordered = shipped(rows, features)
+    def cut_by_the_mean(rows):
+        ordered = shipped(rows)
         most = max(rows.height // rows.get_column(folding.UNIT).n_unique(), 1)
         place = pl.int_range(pl.len()).over(folding.UNIT)
         return ordered.filter(place < most)

@@ -246,7 +246,7 @@ class Request(
         if not (schema.analyses or schema.tables_wanted):
             return None
         method = self.method or options.PAPER_METHOD
-        able = [each.name for each in methods() if each.released]
+        able = [each.name for each in methods() if each.released and each.reads_table]
         if method == options.AUTO and able and not self.synthesize:
             return able[0], f"{able[0]}, because analyses or tables were declared"
         if method not in able or self.synthesize:
@@ -271,7 +271,9 @@ class Request(
             method = get(name)
             if able is not None:
                 able(method)
-            if (book.analyses or book.tables_wanted) and not method.released:
+            if (book.analyses or book.tables_wanted) and not (
+                method.released and method.reads_table
+            ):
                 raise ParameterError(_NOT_DECLARED)
             taken = self.options_for(method, saved=saved, lenient=lenient)
             budget = self.budget_of(name)
