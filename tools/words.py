@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-MOST_WORDS = 46_000
+MOST_WORDS = 44_500
 """In all pages together but those of `UNCOUNTED`."""
 MOST_LINES = {"README.md": 130, "CHANGELOG.md": 150, "ARCHITECTURE.md": 120}
 UNCOUNTED = {"maths", "schema", "ledger", "options", "licences", "api", "notes-on-research"}
