@@ -314,7 +314,7 @@ STATEMENTS = (
         lambda t: t.shared_noise),
     say(HOW, "Tables of one release differ less than independent samples would. Their variance b "
         "is about drawing alone, and understates the error of the estimates: a small b is no "
-        "sign that they are precise. Never use the rule `fully` here, which takes v off b.",
+        "sign that they are precise. Do not use the rule `fully` here: it subtracts v from b.",
         lambda t: t.shared_noise and t.tables > 1),
     say(HOW, "## Rows are not independent draws Noisy counts of the original were published "
         "once, and rows were drawn from them. Tests and standard errors that treat rows as a "

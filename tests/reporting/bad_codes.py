@@ -116,6 +116,10 @@ FAULTS: dict[str, tuple[Callable[[pl.DataFrame], pl.DataFrame], str, str]] = {
     "sign changed": (sign_changed, "Regressions change", "C(sex)[M] changes its sign"),
     "significance lost": (significance_lost, "Regressions change", "loses its significance"),
     "unpredictable": (unpredictable, "Predictions change", "readmitted is predicted worse"),
-    "torn": (torn, "Pairs of features come apart", "age and stay are torn apart"),
+    "torn": (
+        torn,
+        "Pairs of features lose their dependence",
+        "age and stay depend less on each other",
+    ),
 }
 """By name: how to spoil a table, the kind of fault, and what the headline must then say."""

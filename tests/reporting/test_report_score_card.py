@@ -74,7 +74,7 @@ def test_at_most_three_lines_the_worst_first():
     assert len(lines) == MOST_LINES
     assert lines[0].startswith("Subgroups change: ")
     assert lines[1].startswith("Regressions change: ")
-    assert lines[2] == "Also: numbers are off (1); pairs of features come apart (1)."
+    assert lines[2] == "Also: numbers are off (1); pairs of features lose their dependence (1)."
     risky = record("membership_auc", "nearest released row", 0.9, 0.5, spread=0.01)
     lines = verdict(found(risky, *flagged(*kinds)))["lines"]
     assert lines[0].startswith("Worse than the reference")

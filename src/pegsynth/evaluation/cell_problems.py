@@ -1,4 +1,4 @@
-"""What is wrong with tables of codes: groups lost, rows that cannot be, pairs torn apart.
+"""What is wrong with tables of codes: groups lost, impossible rows, pairs without dependence.
 
 Goes in: codes of the original and of the synthetic tables, one feature a line. Comes out: problems
 of three kinds, drafts of rules against rows that cannot be, and the share of rows in combinations
@@ -50,7 +50,7 @@ IMPOSSIBLE_RULE = (
 )
 PAIR_RULE = (
     "A pair of features is far apart where more rows than a fresh sample has, plus "
-    f"{APART:.0%}, are out of place in its table; it is torn apart where, in the cells that the "
+    f"{APART:.0%}, would have to change; it has lost its dependence where, in the cells that the "
     "original fills more than independence would, less than "
     f"{KEPT:.0%} of that surplus is left and {DEPENDENT:.0%} of the rows are missing; and chance "
     "explains neither."
@@ -157,9 +157,11 @@ def _changed_group(
     more = len(changed) - 1
     one, many = ("category", "categories") if len(names) == 1 else ("group", "groups")
     which = f"{more:,} more {one if more == 1 else many} of {', '.join(names)}"
-    others = f", and {which} {'changes' if more == 1 else 'change'} so" if more else ""
+    others = f"; {which} {'is' if more == 1 else 'are'} flagged as well" if more else ""
     noise = tables.noise.get(frozenset(names))
-    explained = "" if noise is None else f"; noise explains about {2 * noise:,.0f} of these"
+    explained = (
+        "" if noise is None else f"; noise alone moves this count by up to {2 * noise:,.0f} rows"
+    )
     # Counted again, as the groups of all rows are too large to be kept for the few that are named.
     groups = group_rows(tables.every, features, tables.schema.category_counts)
     table = next(t for t, each in enumerate(groups.ids) if (each == worst).any())
@@ -333,7 +335,7 @@ def _apart(tables: CellTables, met: _Met, alpha: float) -> Iterable[Problem]:
         yield Problem(
             "feature pairs",
             f"{', '.join(names)}{SEPARATOR}dependence",
-            f"{names[0]} and {names[1]} are torn apart ({max(0.0, now):.1%} of the rows "
+            f"{names[0]} and {names[1]} depend less on each other ({max(0.0, now):.1%} of the rows "
             f"are where independence would not put them, originally {kept:.1%})",
             lost / DEPENDENT,
         )

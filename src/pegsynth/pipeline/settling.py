@@ -206,21 +206,22 @@ def _check_quality(schema: Schema, request: Request, *, panel: bool) -> None:
     reason = ""
     if wants_codec(schema):
         reason = (
-            "edges and categories that the schema lists; these are measured by the release. List "
-            "public ones, as pegs schema --binning equal-width drafts them, or leave out --quality"
+            "needs edges and categories that the schema lists, and here the release measures them. "
+            "Remove --quality, or list public ones, as pegs schema --binning equal-width drafts"
         )
     elif not get(request.method).has_proof:
-        reason = "methods that have a guarantee"
+        reason = f"needs a method with a guarantee; --method {request.method} has none"
     elif request.replicates or request.synthesize:
-        reason = "rows that count alike and are all drawn; leave out --replicates and --synthesize"
+        flag = "--synthesize" if request.synthesize else "--replicates"
+        reason = f"cannot be combined with {flag}; remove one of them"
     elif panel:
-        reason = "tables whose rows are counted as they are; a panel is folded"
+        reason = "cannot be combined with a panel, whose rows are folded before they are counted"
     elif request.where:
-        reason = "rows of all kinds; leave out --where"
+        reason = "cannot be combined with --where; remove one of them"
     elif request.resume is not None:
-        reason = "tables that are read in one go; leave out --resume"
+        reason = "cannot be combined with --resume; remove one of them"
     if reason:
-        raise ParameterError(f"--quality goes with {reason}")
+        raise ParameterError(f"--quality {reason}")
 
 
 def _check_panel(schema: Schema, request: Request) -> None:

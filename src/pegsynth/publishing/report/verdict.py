@@ -55,7 +55,7 @@ _TITLES = {
     "regressions": "Regressions change",
     "predictions": "Predictions change",
     _NUMBERS: "Numbers are off",
-    "feature pairs": "Pairs of features come apart",
+    "feature pairs": "Pairs of features lose their dependence",
 }
 RISK_RULE = (
     "Risk: a measure is “worse than its reference” when its whole interval lies on the bad side "
