@@ -103,7 +103,7 @@ def test_the_method_is_chosen_as_a_release_would():
         ({"method": "pegs"}, BudgetError, "method pegs is fitted under a budget"),
         ({"method": "pegs", "epsilon": 1.0}, ParameterError, "rows is needed"),
         ({"datasets": 3, **ONCE}, ParameterError, "no argument 'datasets'"),
-        ({"resume": "file", **ONCE}, ParameterError, "resume goes with"),
+        ({"resume": "file", **ONCE}, ParameterError, "resume requires"),
     ],
 )
 def test_fits_that_cannot_be(options, error, words):

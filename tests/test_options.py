@@ -236,7 +236,7 @@ def test_values_in_their_plain_form(given, plain):
         ({"seed_pool": ""}, "--seed-pool is empty"),
         ({"seed_pool": 3}, "--seed-pool must be the name of a file"),
         ({"table": 3}, "--table must be a text"),
-        ({"master": "local"}, "--master goes with --engine spark"),
+        ({"master": "local"}, "--master requires --engine spark"),
     ],
 )
 def test_wrong_values_get_our_message(given, words):
@@ -276,7 +276,7 @@ def test_an_option_that_the_method_does_not_take_is_refused(method):
         if method in taking(name):
             assert getattr(asked.options_for(get(method)), name)
         else:
-            with pytest.raises(ParameterError, match=r"goes with --method .* only"):
+            with pytest.raises(ParameterError, match=r"requires --method .*"):
                 asked.options_for(get(method))
 
 
@@ -286,9 +286,9 @@ def test_an_option_that_the_method_does_not_take_is_refused(method):
 def test_messages_name_arguments_in_python_and_flags_on_the_command_line(tmp_path):
     with pytest.raises(ParameterError, match=r"^rows is needed"):
         pegsynth.synthesize(TABLE, SCHEMA, epsilon=1.0)
-    with pytest.raises(BudgetError, match=r"^delta goes with epsilon"):
+    with pytest.raises(BudgetError, match=r"^delta requires epsilon"):
         pegsynth.synthesize(TABLE, SCHEMA, rows=5, epsilon_per_row=1.0, delta=1e-6)
-    with pytest.raises(ParameterError, match=r"^block_size goes with method pegs-rs only$"):
+    with pytest.raises(ParameterError, match=r"^block_size requires method pegs-rs$"):
         pegsynth.PeGS(method="pegs", alpha=1.0, block_size=3)
     assert in_python("state --epsilon-per-row or --l") == "state epsilon_per_row or l"
     assert in_python("a-b --x-1 -- x") == "a-b --x-1 -- x"

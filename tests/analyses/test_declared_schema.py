@@ -61,7 +61,7 @@ def test_unknown_features_and_shares_that_leave_nothing_are_refused():
         ("area ~ age", "gaussian", "must be a number"),
         ("pay ~ age", "binomial", "must be a comparison"),
         ("pay ~ age", "multinomial", "must be a feature with categories"),
-        ("pay ~ C(age)", "gaussian", "goes with categories"),
+        ("pay ~ C(age)", "gaussian", "requires categories"),
         ("pay ~ 1", "gaussian", "no term"),
         ("pay ~ age:job", "gaussian", "needs its parts as terms"),
         ("pay ~ log(job)", "gaussian", "needs a number"),

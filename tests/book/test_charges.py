@@ -479,7 +479,7 @@ def test_two_tables(place, second):
             pegsynth.synthesize(tuple(tables), schema, rows=9, book=place / "b.book", **PAID)
         (check_charged if charged else check_free)(place)
     told = {"folder": place / "r", "rows": 9, "book": place / "b.book"}
-    with pytest.raises(PegsynthError, match="round_to do not go with two tables"):
+    with pytest.raises(PegsynthError, match="round_to cannot be combined with two tables"):
         pegsynth.release(tuple(pair), schema, **told, k=2, k_features=[feature], **PAID)
     assert left(place) == LIMIT - PRICE
 

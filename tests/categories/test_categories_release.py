@@ -168,8 +168,8 @@ def test_the_plan_is_settled_before_any_data_is_read():
 @pytest.mark.parametrize(
     ("lines", "word"),
     [
-        ('kind = "ordinal"\ncategories = "private"', "goes with a nominal feature"),
-        ('kind = "numeric"\ncategories = "private"', "goes with a nominal feature"),
+        ('kind = "ordinal"\ncategories = "private"', "requires a nominal feature"),
+        ('kind = "numeric"\ncategories = "private"', "requires a nominal feature"),
         ('categories = "secret.csv"', "secret.csv"),
         ('categories = "private"\ngroups = { x = ["a"] }', "recodings are of public categories"),
         ('categories = "private"\nshares = [1.0]', "shares are of public categories"),

@@ -233,11 +233,11 @@ def test_a_cluster_is_given_what_it_can_do(home):
 
 def test_options_that_no_method_takes_are_said_once(home, settled):
     said = in_python(home, "plain", {"rows": 5, "epsilon": 1.0, "log_linear": True}, settled)
-    assert said == "log_linear goes with method contingency only"
+    assert said == "log_linear requires method contingency"
     asked = {"rows": 5, "epsilon": 1.0, "block_size": 4, "visits": 8}
     said = in_python(home, "plain", asked, settled)
     assert said.startswith("no method can do this (pegs")
-    assert "block_size goes with method pegs-rs only" in said
+    assert "block_size requires method pegs-rs" in said
 
 
 def test_a_choice_by_other_options_would_be_told_apart(home, settled, monkeypatch):

@@ -87,7 +87,7 @@ def test_a_release_that_is_not_accepted_is_paid_for_and_not_published(folder):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--accept", "none.toml"), "go with --quality"),
+        (("--accept", "none.toml"), "require --quality"),
         (("--quality", 2), "between 0 and 1"),
         (("--quality", 0.1, "--quality-table", "nobody"), "nobody"),
         (("--quality", 0.1, "--accept", "none.toml"), "cannot be read"),

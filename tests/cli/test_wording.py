@@ -161,7 +161,7 @@ def test_flags_of_a_draft(folder, flag, value):
             "--alpha",
         ),
         ((*PER_ROW, "--alpha", 1), "--epsilon-per-row and --alpha cannot be stated together"),
-        ((*PER_ROW, "--delta", 1e-6), "--delta goes with --epsilon, the figure"),
+        ((*PER_ROW, "--delta", 1e-6), "--delta requires --epsilon, the figure"),
         (
             ("--method", "pegs", "--epsilon", 1, "--l", 2),
             "--epsilon and --l cannot be stated together",

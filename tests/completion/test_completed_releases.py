@@ -123,7 +123,7 @@ def test_impute_writes_one_file(home, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        (("--imputations", 3), "--imputations goes with --complete"),
+        (("--imputations", 3), "--imputations requires --complete"),
         (("--complete", "--imputations", 1), "at least 2"),
         (("--complete", "--imputations", 0), "at least 2"),
         (("--complete", "--replicates", 5, *ONCE), "state --datasets instead"),
@@ -212,9 +212,9 @@ def test_models_sample_completed_tables(tmp_path):
     release = model.sample(60, datasets=2, complete=True, imputations=2)
     assert [len(versions) for versions in release.completed] == [2, 2]
     assert not model.sample(60, datasets=2).completed
-    with pytest.raises(ParameterError, match="imputations goes with datasets"):
+    with pytest.raises(ParameterError, match="imputations requires datasets"):
         model.sample(60, complete=True, imputations=2)
-    with pytest.raises(ParameterError, match="imputations goes with complete"):
+    with pytest.raises(ParameterError, match="imputations requires complete"):
         model.sample(60, imputations=2)
     model.save(tmp_path / "model.pegs")
     assert model.sample(60, complete=True).null_count().row(0) == (0, 0, 0)
@@ -235,7 +235,7 @@ def test_models_that_cannot_be_completed(tmp_path):
     model = pegsynth.fit(
         original(), BOOK, epsilon=5, delta=1e-6, method="pegs-once", rows=50, replicates=3
     )
-    with pytest.raises(ParameterError, match="does not go with replicate weights"):
+    with pytest.raises(ParameterError, match="cannot be combined with replicate weights"):
         model.sample(60, complete=True)
     partial = pegsynth.PeGS(synthesize="pay", alpha=1, no_guarantee=True)
     partial.fit(original(), schema=BOOK)

@@ -121,7 +121,7 @@ def _ledger():
     [
         (("data.csv",), "and not both"),
         (("--epsilon", "1"), "leave the budget out"),
-        (("--method", "pegs-once"), "goes with --method pegs-tables"),
+        (("--method", "pegs-once"), "requires --method pegs-tables"),
     ],
 )
 def test_what_does_not_go_with_tables_is_refused(home, flags, said):

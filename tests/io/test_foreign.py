@@ -269,9 +269,9 @@ def test_relations_of_duckdb_are_tables():
 
 def test_options_that_do_not_fit_the_file(tmp_path):
     path = written(tmp_path / "t.sav")
-    with pytest.raises(ParameterError, match="go with the address of a database"):
+    with pytest.raises(ParameterError, match="require the address of a database"):
         named_source(path, table="x")
-    with pytest.raises(ParameterError, match="--query goes with databases"):
+    with pytest.raises(ParameterError, match="--query requires a database"):
         open_table(named_source(written(tmp_path / "t.xlsx"), query="SELECT 1"))
 
 

@@ -213,7 +213,7 @@ def test_rows_go_back_into_the_file_they_came_from(tmp_path):
     assert len(encode(read(path, table=ODD), small_schema())) == 20
     check_refused(pegs("synthesize", *which, *back, *budget), "a table of that name exists")
     resumed = ("fit", *which, "--resume", tmp_path / "c", "-o", tmp_path / "m.pegs")
-    check_refused(pegs(*resumed), "--resume goes with files")
+    check_refused(pegs(*resumed), "--resume requires files")
     partial = (*which, *back[:2], "--output-table", "partial", *back[4:])
     done("synthesize", *partial, "--synthesize", small_schema().names[0], "--method", "cart")
     assert read(path, table="partial").height == 300

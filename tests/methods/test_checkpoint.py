@@ -266,7 +266,7 @@ def test_a_file_cut_short(stopped, keep):
 
 
 def test_frames_cannot_be_resumed(tmp_path):
-    with pytest.raises(ParameterError, match="resume goes with files"):
+    with pytest.raises(ParameterError, match="resume requires files"):
         pegsynth.synthesize(
             small_table(), small_schema(), alpha=1.0, rows=5, resume=tmp_path / "checkpoint"
         )

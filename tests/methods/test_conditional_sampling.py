@@ -360,7 +360,7 @@ def test_the_same_feature_twice_is_refused():
 
 def test_independent_columns_have_nothing_to_condition():
     entry = next(each for each in ENTRIES if each.method == "marginal")
-    with pytest.raises(ParameterError, match=r"where goes with method .* only"):
+    with pytest.raises(ParameterError, match=r"where requires method .*"):
         made(entry, where={"a": "y"})
 
 

@@ -261,9 +261,9 @@ def test_options_of_other_methods_are_refused(entry):
         with pytest.raises(ParameterError, match="contingency"):
             made(entry, log_linear=True)
     if not entry.method.startswith("pegs"):
-        with pytest.raises(ParameterError, match="heads goes with method pegs, pegs-rs"):
+        with pytest.raises(ParameterError, match="heads requires method pegs, pegs-rs"):
             made(entry, heads=2)
-        with pytest.raises(ParameterError, match="prior goes with method pegs, pegs-rs"):
+        with pytest.raises(ParameterError, match="prior requires method pegs, pegs-rs"):
             made(entry, prior="marginal")
 
 

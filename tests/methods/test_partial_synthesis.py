@@ -218,7 +218,7 @@ def test_rows_units_and_other_starts_are_refused(method):
 
 @pytest.mark.parametrize("method", sorted(set(names()) - set(taking("synthesize"))))
 def test_methods_that_cannot_keep_rows_are_refused(method):
-    with pytest.raises(ParameterError, match="synthesize goes with"):
+    with pytest.raises(ParameterError, match="synthesize requires"):
         replaced(method, ("b",))
 
 
@@ -300,7 +300,7 @@ def test_numbers_are_kept_to_the_last_digit(folder):
         (["--synthesize", "b", "--rows", 5], "--rows"),
         (["--synthesize", "b", "--where", "a=x"], "--where"),
         (["--synthesize", "nothing"], "'nothing'"),
-        (["--synthesize", "b", "--method", "pegs-rs"], "--synthesize goes with"),
+        (["--synthesize", "b", "--method", "pegs-rs"], "--synthesize requires"),
         (["--synthesize", ",", "--rows", 5], "budget"),
         ([], "--rows"),
     ],

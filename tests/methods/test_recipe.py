@@ -301,7 +301,7 @@ def test_caps_that_cannot_be(options):
 
 
 def test_caps_belong_to_one_method():
-    with pytest.raises(ParameterError, match="--visits goes with --method pegs-capped only"):
+    with pytest.raises(ParameterError, match="--visits requires --method pegs-capped"):
         plan(epsilon=1.0, visits=3)
 
 

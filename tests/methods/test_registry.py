@@ -105,7 +105,7 @@ def test_the_contract_suite_takes_it(known):
 
 def test_its_option_belongs_to_it_alone(known):
     assert taking("dice") == ("uniform-rows",)
-    with pytest.raises(ParameterError, match="dice goes with method uniform-rows only"):
+    with pytest.raises(ParameterError, match="dice requires method uniform-rows"):
         pegsynth.synthesize(
             contract_table(), contract_schema(), rows=5, method="pegs", epsilon=1.0, dice=3
         )

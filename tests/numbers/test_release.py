@@ -97,7 +97,7 @@ def test_a_model_needs_measured_numbers():
         "age", edges=(0, 50, 120)
     )
     asked = {"method": "pegs-once", "epsilon": 5.0, "decode": "model", "rows": 30}
-    with pytest.raises(ParameterError, match="decode model goes with numbers that were measured"):
+    with pytest.raises(ParameterError, match="decode model requires numbers that were measured"):
         pegsynth.synthesize(TABLE, replace(plain, reviewed=True), **asked)
 
 

@@ -173,7 +173,7 @@ def test_numbers_and_categories_that_are_measured_fold_too(table):
 @pytest.mark.parametrize(
     ("told", "message"),
     [
-        ({"decode": "labels"}, "goes with wide in a panel"),
+        ({"decode": "labels"}, "requires wide in a panel"),
         ({"synthesize": ("ward",), "method": "cart"}, "those of a panel are folded"),
     ],
 )
@@ -189,7 +189,7 @@ def test_wide_needs_a_panel_and_a_folded_codebook_is_none(table):
     with pytest.raises(SchemaError, match="that of a folded panel"):
         pegsynth.synthesize(table, wide_schema(panel_schema()), rows=10, **ONCE)
     plain = Schema(tuple(panel_schema().features), reviewed=True)
-    with pytest.raises(ParameterError, match="wide goes with"):
+    with pytest.raises(ParameterError, match="wide requires"):
         pegsynth.synthesize(table.drop("patient"), plain, rows=10, wide=True, **ONCE)
 
 

@@ -129,7 +129,7 @@ def edited(**lines):
         (edited(fixed='fixed = ["sex"]\ngaps = [0, 1]'), "'year' is ordinal"),
         (edited(fixed='fixed = ["sex"]\nsize = 2'), "the key 'size' is not known"),
         (TEXT + '[table]\nunit = "ward"\n', "names the unit 'ward' and .panel. another one"),
-        (TEXT + "[table]\nrows_per_unit = 3\n", "rows_per_unit does not go with .panel."),
+        (TEXT + "[table]\nrows_per_unit = 3\n", "rows_per_unit cannot be combined with .panel."),
     ],
 )
 def test_what_cannot_be_is_refused(text, message):

@@ -168,7 +168,7 @@ def test_measured_edges_and_categories_are_those_of_first_rows(table):
 @pytest.mark.parametrize(
     ("panel_keys", "told", "message"),
     [
-        ({}, {"replicates": 3}, "replicates does not go with transitions that are pooled"),
+        ({}, {"replicates": 3}, "replicates cannot be combined with transitions that are pooled"),
         ({"gaps": "private"}, {}, "list gaps, leave them out"),
         ({}, {"where": {"ward_3": "heart"}}, "where ward_3.* can be given"),
     ],
@@ -246,4 +246,4 @@ def test_the_commands_know_it(table, tmp_path):
         *("release", tmp_path / "stays.csv", *common, "--rows", 20, "--replicates", 5),
         *("-o", tmp_path / "no"),
     )
-    check_refused(outcome, "--replicates does not go with transitions that are pooled")
+    check_refused(outcome, "--replicates cannot be combined with transitions that are pooled")

@@ -164,7 +164,7 @@ def test_the_command_takes_two_files(tables, tmp_path, separator):
 
 
 def test_what_two_tables_cannot_do_is_refused(tables):
-    with pytest.raises(ParameterError, match="does not go with two tables"):
+    with pytest.raises(ParameterError, match="cannot be combined with two tables"):
         pegsynth.synthesize(tables, households_schema(), rows=10, complete=True, **ONCE)
     model = pegsynth.fit(tables, households_schema(), rows=10, **ONCE)
     with pytest.raises(ParameterError, match="two tables are drawn together"):
@@ -182,7 +182,7 @@ def test_what_two_tables_cannot_do_is_refused(tables):
         ),
         (
             '[[tables]]\nname = "a"\nkey = "k"\nmost = 3\n[[tables]]\nname = "b"\nkey = "k"\n',
-            "most goes with the other table",
+            "most belongs to the other table",
         ),
     ],
 )

@@ -108,7 +108,7 @@ def test_blanked_features_may_be_missing_in_the_codebook_and_codes_stay():
     ("arguments", "words"),
     [
         ({"k": 0}, "--k must be a whole number"),
-        ({"k_features": "age"}, "goes with --k"),
+        ({"k_features": "age"}, "requires --k"),
         ({"k": 2, "k_features": "height"}, "no feature 'height'"),
         ({"round_to": ["age"]}, "FEATURE=STEP"),
         ({"round_to": ["age=fine"]}, "FEATURE=STEP"),

@@ -397,9 +397,9 @@ def test_bad_order_is_refused():
     with pytest.raises(SchemaError, match="not another date"):
         Schema((stamp, Feature("out", kind="date", after="day", edges="private")))
     for key, value in {"weekday": True, "after": "x", "format": "%H"}.items():
-        with pytest.raises(SchemaError, match="go with dates"):
+        with pytest.raises(SchemaError, match="require dates"):
             Feature("x", kind="duration", edges="private", **{key: value})
-    with pytest.raises(SchemaError, match="goes with a kind of"):
+    with pytest.raises(SchemaError, match="requires a kind of"):
         Feature("x", kind="numeric", edges="private", format="%Y")
 
 

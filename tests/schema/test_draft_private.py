@@ -119,7 +119,7 @@ def test_values_that_fit_no_type_refuse_no_table(tmp_path):
         (("--private", "--bins", 5), "reads no row"),
         (("--private", "--min-count", 5), "reads no row"),
         (("--private", "--types", "age"), "age=int64"),
-        (("--types", "age=int64"), "goes with --private"),
+        (("--types", "age=int64"), "requires --private"),
         (("--private", "--types", "age=quantity"), "not known"),
     ],
 )

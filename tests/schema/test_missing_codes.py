@@ -102,7 +102,7 @@ def test_a_schema_file_and_its_rules_name_each_code():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"missing": ()}, "goes with missing"),
+        ({"missing": ()}, "requires missing"),
         ({"missing": ("-8", "-8")}, "listed twice"),
         ({"missing": ("-8", " -8")}, "listed twice"),
         ({"keep_missing_codes": "yes"}, "true or false"),

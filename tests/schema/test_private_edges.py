@@ -49,8 +49,8 @@ def test_public_edges_keep_a_shape_and_decimals():
 @pytest.mark.parametrize(
     ("lines", "word"),
     [
-        ("bins = 12", 'goes with edges = "private"'),
-        ("edges = [0, 1]\nbins = 12", 'goes with edges = "private"'),
+        ("bins = 12", 'requires edges = "private"'),
+        ("edges = [0, 1]\nbins = 12", 'requires edges = "private"'),
         ('edges = "secret"', 'or "private"'),
         ('edges = "private"\nbins = true', "whole number"),
         ('edges = "private"\nbins = 1.5', "whole number"),

@@ -220,7 +220,7 @@ def test_what_would_look_at_the_table_is_refused_with_the_reason(line, words):
         ("top = 5\nbottom = 7", "bottom must be less than top"),
         ("top = 7\nround = 5", "top must be a multiple of round"),
         ("round = 0", "round must be greater than 0"),
-        ("level = 2", "level goes with a hierarchy"),
+        ("level = 2", "level requires a hierarchy"),
         ('hierarchy = "prefix:0"', "prefix:3"),
         ('hierarchy = "prefix:3"\nlevel = 2', "level must be a whole number from 0 to 1"),
         ('hierarchy = "prefix:1,3"', "get shorter"),
@@ -262,7 +262,7 @@ def test_a_bad_hierarchy_file_is_named_with_its_line(tmp_path, content, words):
 
 
 def test_numbers_have_no_groups_and_categories_no_measured_ends():
-    with pytest.raises(SchemaError, match="it is numeric"):
+    with pytest.raises(SchemaError, match="this is numeric"):
         feature('kind = "numeric"\nedges = [0, 1]\ngroups = { a = ["1"] }')
     with pytest.raises(SchemaError, match="leaves no bin"):
         feature('kind = "numeric"\nedges = [10, 20]\ntop = 5')

@@ -141,7 +141,7 @@ def test_constants_and_rare_categories_are_shown():
 
 
 def test_pairs_and_impossible_combinations_are_pointed_out():
-    assert "goes with 'dx_code' one to one" in notes("dx_name")
+    assert "corresponds to 'dx_code' one to one" in notes("dx_name")
     assert 'never with sex = "M"' in notes("births")
     assert "drafted_from_data = true" in notes("births")
     assert SCHEMA.rules == ()

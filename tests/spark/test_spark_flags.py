@@ -32,7 +32,7 @@ def run(command, folder, *extra, data="data.parquet", output="out.parquet"):
     [
         ((*SPARK, *BUDGET), "data.csv", ("reads Parquet", "csv", "--engine local")),
         (("--engine", "flink", *BUDGET), "data.parquet", ("--engine", "local, spark", "'flink'")),
-        (("--master", "local", *BUDGET), "data.parquet", ("--master goes with --engine spark",)),
+        (("--master", "local", *BUDGET), "data.parquet", ("--master requires --engine spark",)),
         ((*SPARK, *BUDGET, "--resume", "x"), "data.parquet", ("--resume", "--engine local")),
         ((*SPARK, "--rows", 9, "--method", "mi"), "data.parquet", ("--method mi", "pegs-once")),
         (

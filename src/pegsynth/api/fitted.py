@@ -293,7 +293,7 @@ def _sampled(
 ) -> Any:
     """Draw tables as the caller has them; a single one comes completed, if that was asked for."""
     if datasets is None and request.imputations is not None:
-        raise ParameterError("--imputations goes with --datasets; one table is completed once")
+        raise ParameterError("--imputations requires --datasets; one table is completed once")
     versions = 1 if datasets is None and request.complete else request.versions
     frames, completed = [], []
     asked = replace(request, datasets=datasets or 1)

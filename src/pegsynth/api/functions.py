@@ -156,7 +156,7 @@ def fit(
     source = request.source(data)
     settled = settle(schema, request, data=source, saved=True)
     if request.resume is not None:
-        raise ParameterError("--resume goes with synthesize and with the command line")
+        raise ParameterError("--resume requires synthesize or the command line")
     stream = request.stream()
     return fitted_model(settled, stream, reading(data, source, stream, progress))
 

@@ -59,7 +59,7 @@ def run(words: Sequence[str], stated: LimitOptions) -> None:
     if policy is not None or stated.table:
         raise ParameterError(f"limits are stated when a book is made, not with pegs book {action}")
     if stated.json and action != "show":
-        raise ParameterError("--json goes with pegs book show")
+        raise ParameterError("--json is an option of pegs book show")
     if action == "show":
         book = read_book(path)
         shown = json.dumps(plain(book), indent=1) if stated.json else page(book)

@@ -128,7 +128,7 @@ def _check_source(data: Any, request: Request) -> str:
             "--engine spark reads Parquet files; read a database with --engine local"
         )
     if request.resume is not None:
-        raise ParameterError("--resume goes with --engine local; Spark goes on by itself")
+        raise ParameterError("--resume requires --engine local; Spark goes on by itself")
     if (kind := table_format(data)) not in (None, "parquet"):
         raise DataError(
             f"{data}: --engine spark reads Parquet, and this is {kind}; write the table as "

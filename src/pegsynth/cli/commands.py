@@ -327,7 +327,7 @@ def _engine(
     if request.engine != "spark":
         return import_module("pegsynth.cli.working"), named_target(output, table=table)
     if table is not None:
-        raise ParameterError("--output-table goes with --engine local; Spark writes Parquet")
+        raise ParameterError("--output-table requires --engine local; Spark writes Parquet")
     return import_module("pegsynth.cli.cluster"), output
 
 

@@ -37,7 +37,7 @@ def inspect(files: Sequence[Path], *, confidential: bool, analyses: Sequence[str
     kinds = {_kind(file) for file in files}
     if analyses:
         if kinds != {"model"} or len(files) > 1:
-            raise ParameterError("--analysis goes with one model file")
+            raise ParameterError("--analysis requires exactly one model file")
         for formula in analyses:
             _show(f"{formula}\n{supported(files[0], formula)}")
         return 0

@@ -195,6 +195,6 @@ def check_unfolds(how: str | None) -> None:
     """Refuse labels of bins where times are added up."""
     if how == "labels":
         raise ParameterError(
-            "--decode labels goes with --wide in a panel: the times between rows have to be "
+            "--decode labels requires --wide in a panel: the times between rows have to be "
             "numbers to be added up"
         )

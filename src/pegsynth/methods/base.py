@@ -187,7 +187,7 @@ class Sampler:
 
     def replicates(self, codes: Codes, rows: int, count: int, stream: RandomStream) -> Replicates:
         """Return what makes replicate weights of rows, of which `codes` are the first (R28)."""
-        raise ParameterError("--replicates goes with published counts, and this method has none")
+        raise ParameterError("--replicates requires published counts, and this method has none")
 
 
 @dataclass(frozen=True)

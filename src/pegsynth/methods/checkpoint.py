@@ -277,7 +277,7 @@ def resuming(
     identity = reader.identity
     if identity is None:
         raise ParameterError(
-            f"{reader.source}: --resume goes with files; rows of a database or a dataframe cannot "
+            f"{reader.source}: --resume requires files; rows of a database or a dataframe cannot "
             "be read again from the middle"
         )
     check_target(path)

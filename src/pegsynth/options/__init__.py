@@ -90,7 +90,7 @@ class BudgetOptions:
     """What may be spent: one of epsilon (with or without delta), epsilon per row, l, alpha."""
 
     epsilon: float | None = option(None, "number", "Total epsilon for everything together.")
-    delta: float | None = option(None, "number", "Delta that goes with --epsilon.")
+    delta: float | None = option(None, "number", "Delta of the total, beside --epsilon.")
     epsilon_per_row: float | None = option(
         None, "number", "Epsilon per synthetic row, as the paper counts."
     )
@@ -314,10 +314,10 @@ class Publication:
     def __post_init__(self) -> None:
         check_options(self)
         if self.k_features and self.k is None:
-            raise ParameterError("--k-features goes with --k; state how many rows must be alike")
+            raise ParameterError("--k-features requires --k; state how many rows must be alike")
         if self.quality is None and (self.quality_tables or self.accept is not None):
             raise ParameterError(
-                "--quality-table and --accept go with --quality SHARE, which pays for them"
+                "--quality-table and --accept require --quality SHARE, which pays for them"
             )
         if self.evaluates and self.public_only:
             raise ParameterError(

@@ -111,7 +111,7 @@ class KeyOptions(HeadOptions):
         super().__post_init__()
         if self.order_rows is not None and self.order != "data":
             raise ParameterError(
-                "--order-rows goes with --order data; a private order is paid by the row and "
+                "--order-rows requires --order data; a private order is paid by the row and "
                 "looks at all of them"
             )
 

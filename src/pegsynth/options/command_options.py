@@ -70,7 +70,7 @@ class DraftOptions:
                 "--private reads no row; leave out --min-count, --bins and --binning"
             )
         if self.types is not None and not self.private:
-            raise ParameterError("--types goes with --private; a draft from rows sees the types")
+            raise ParameterError("--types requires --private; a draft from rows sees the types")
 
     @property
     def declared(self) -> dict[str, str]:

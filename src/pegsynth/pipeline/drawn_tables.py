@@ -386,7 +386,7 @@ def check_decoding(how: How | None, *, measured: bool) -> None:
     """Refuse a model of values inside bins where no values were measured."""
     if how == "model" and not measured:
         raise ParameterError(
-            '--decode model goes with numbers that were measured: state edges = "private" or '
+            '--decode model requires numbers that were measured: state edges = "private" or '
             'inside = "measured" in the schema'
         )
 
@@ -404,7 +404,7 @@ def check_completes(model: Model, given: Mapping[str, str]) -> None:
         )
     if getattr(options, "replicates", None) is not None:
         raise ParameterError(
-            "--complete does not go with replicate weights; state --datasets instead"
+            "--complete cannot be combined with replicate weights; state --datasets instead"
         )
 
 

@@ -109,7 +109,7 @@ def _check_passes(reader: TableReader, settled: Settled, checkpoint: Checkpoint 
         raise ParameterError(f"{method.name} reads the table once and cannot resume; drop --resume")
     if checkpoint and wants_codec(schema):
         raise ParameterError(
-            "--resume goes with edges and categories that are listed; those that are measured cost "
+            "--resume requires edges and categories that are listed; those that are measured cost "
             "anew each time"
         )
     if reader.once:

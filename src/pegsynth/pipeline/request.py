@@ -81,19 +81,19 @@ class Request(
     def __post_init__(self) -> None:
         check_options(self)
         if self.master is not None and self.engine != "spark":
-            raise ParameterError("--master goes with --engine spark")
+            raise ParameterError("--master requires --engine spark")
         self._check_completion()
 
     def _check_completion(self) -> None:
         """Refuse completed tables where no rule says how to analyse them (R23)."""
         if not self.complete:
             if self.imputations is not None:
-                raise ParameterError("--imputations goes with --complete; add that")
+                raise ParameterError("--imputations requires --complete; add that")
         elif self.replicates:
             raise ParameterError(
-                "--complete does not go with --replicates: replicate weights do not hold how "
-                "uncertain imputed values are. Several tables with noise of their own do: state "
-                "--datasets instead of --replicates"
+                "--complete cannot be combined with --replicates: replicate weights do not hold "
+                "how uncertain imputed values are. Several tables with noise of their own do: "
+                "state --datasets instead of --replicates"
             )
         elif self.synthesize:
             raise ParameterError(
@@ -102,7 +102,7 @@ class Request(
             )
         elif self.engine == "spark":
             raise ParameterError(
-                "--complete goes with --engine local; complete tables of Spark with pegs impute"
+                "--complete requires --engine local; complete tables of Spark with pegs impute"
             )
 
     @classmethod
@@ -180,7 +180,7 @@ class Request(
             meant = method.harmless.get(name, each.harmless)
             if not (taken or lenient) and value not in (None, (), False, each.default, *meant):
                 others = ", ".join(taking(name))
-                raise ParameterError(f"{each.flag_of(name)} goes with --method {others} only")
+                raise ParameterError(f"{each.flag_of(name)} requires --method {others}")
         given = {each.name: self.stated(each.name, each.default) for each in fields(method.options)}
         made: options.RowOptions = method.options(**given)
         return method.saved_options(made) if saved else made
@@ -239,9 +239,7 @@ class Request(
         if self.from_tables is not None:
             (maker,) = taking("from_tables")
             if self.method not in (options.AUTO, maker):
-                raise ParameterError(
-                    f"--from-tables goes with --method {maker}; leave --method out"
-                )
+                raise ParameterError(f"--from-tables requires --method {maker}; leave --method out")
             return maker, ""
         if not (schema.analyses or schema.tables_wanted):
             return None
@@ -251,7 +249,7 @@ class Request(
             return able[0], f"{able[0]}, because analyses or tables were declared"
         if method not in able or self.synthesize:
             raise ParameterError(
-                "declared analyses and tables (analyses, tables_wanted) go with --method "
+                "declared analyses and tables (analyses, tables_wanted) require --method "
                 f"{' or '.join(able)} only; use that, or leave them out"
             )
         return None

@@ -119,7 +119,7 @@ def settle(
     book, long = written, None
     if written.panel is None:
         if request.wide:
-            raise ParameterError("--wide goes with a schema that has [panel]; leave it out")
+            raise ParameterError("--wide requires a schema that has [panel]; remove it")
     else:
         _check_panel(written, request)
         book, long = wide_schema(written), written
@@ -250,7 +250,7 @@ def _check_panel(schema: Schema, request: Request) -> None:
             ("--replicates", request.replicates),
         ):
             if stated:
-                raise ParameterError(f"{flag} does not go with two tables yet; state --wide")
+                raise ParameterError(f"{flag} cannot be combined with two tables yet; state --wide")
 
 
 def _with_transitions(schema: Schema, request: Request, long: Schema) -> Schema:
@@ -260,7 +260,7 @@ def _with_transitions(schema: Schema, request: Request, long: Schema) -> Schema:
         return schema
     if long.panel is not None and long.panel.transitions:
         raise ParameterError(
-            f'[panel]: transitions = "{POOLED}" goes with pegs-once, and {method.name} folds every '
+            f'[panel]: transitions = "{POOLED}" requires pegs-once, and {method.name} folds every '
             "position; leave it out"
         )
     return replace(schema, panel=replace(panel, transitions=FOLDED))

@@ -119,7 +119,7 @@ class Budget:
     def __post_init__(self) -> None:
         self._check_choice()
         if self.delta is not None and self.epsilon is None:
-            raise BudgetError("delta goes with epsilon, the figure for the whole release; add it")
+            raise BudgetError("delta requires epsilon, the figure for the whole release; add it")
         if self.epsilon is not None:
             check_epsilon(self.epsilon)
         if self.epsilon_per_row is not None:

@@ -163,7 +163,7 @@ def _check_rounded(schema: Schema, name: str, step: object, *, labels: bool) -> 
     if name not in schema.names or schema[name].kind != "numeric":
         raise ParameterError(f"--round: the schema has no numeric feature {name!r}")
     if labels:
-        raise ParameterError("--round goes with numbers, and --decode labels writes bins")
+        raise ParameterError("--round requires numbers, and --decode labels writes bins")
     if isinstance(step, bool) or not isinstance(step, int | float) or not 0 < step < math.inf:
         raise ParameterError(f"--round {name}: the step must be a number greater than 0")
     if schema[name].integer and step != int(step):

@@ -57,7 +57,7 @@ class Content:
             bought.check(book)
         two_tables = book.panel is not None and book.panel.tables is not None
         if policy and two_tables and not request.wide:
-            raise ParameterError("--k and --round do not go with two tables; state --wide for one")
+            raise ParameterError("--k and --round cannot be combined with two tables; add --wide")
         return cls(stated, policy, about, languages, bought)
 
 

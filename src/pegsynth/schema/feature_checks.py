@@ -215,7 +215,7 @@ def _of_other_kinds(feature: Feature, *, temporal: bool) -> Problems:
     own: type = type(feature)
     for each in _foreign(own, str(feature.kind), temporal):
         if getattr(feature, each.name) != each.default:
-            yield f"{each.name} goes with a kind of {', '.join(each.of)}; it is {feature.kind}"
+            yield f"{each.name} requires a kind of {', '.join(each.of)}; it is {feature.kind}"
 
 
 def _of_moments(feature: Feature) -> Problems:
@@ -224,9 +224,9 @@ def _of_moments(feature: Feature) -> Problems:
         yield from _of_other_kinds(feature, temporal=True)
         return
     if kind not in CALENDAR and (feature.format or feature.weekday or feature.after):
-        yield "format, weekday and after go with dates, not with a duration"
+        yield "format, weekday and after require dates, and this is a duration"
     if kind == "time" and (feature.weekday or feature.after):
-        yield "weekday and after go with dates, not with a time of day"
+        yield "weekday and after require dates, and this is a time of day"
     if feature.weekday and feature.after:
         yield "a date that is counted from another has no weekday of its own"
     if feature.weekday and feature.inside == "uniform":
@@ -264,7 +264,7 @@ def _of_private_categories(feature: Feature) -> Problems:
         return
     if feature.kind != "nominal":
         yield (
-            'categories = "private" goes with a nominal feature, as categories that are not known '
+            'categories = "private" requires a nominal feature, as categories that are not known '
             f"have no order; it is {feature.kind}"
         )
     if feature.categories:
@@ -281,10 +281,10 @@ def _of_recodings(feature: Feature) -> Problems:
     if feature.recoding.rare and (feature.shares or feature.parent):
         yield "rare goes neither with public shares nor with a parent; keep one"
     if feature.kind in TEMPORAL:
-        yield "recodings go with categories and numbers; bound dates by edges"
+        yield "recodings require categories or numbers; bound dates by edges"
     recoding = feature.recoding
     if feature.kind == "numeric" and (recoding.groups or recoding.hierarchy or recoding.rare):
-        yield "groups, hierarchy and rare go with categories; it is numeric"
+        yield "groups, hierarchy and rare require categories, and this is numeric"
 
 
 def _of_numbers(feature: Feature) -> Problems:
@@ -303,7 +303,7 @@ def _of_edges(feature: Feature) -> Problems:
     if feature.categories:
         yield f"a {feature.kind} feature has edges, not categories"
     if feature.lowest is not None or feature.bins is not None:
-        yield 'lowest and a number of bins go with edges = "private"'
+        yield 'lowest and a number of bins require edges = "private"'
     if len(edges) < 2:
         yield (
             f"a {feature.kind} feature needs at least two edges, lowest and highest; or "
@@ -373,7 +373,7 @@ def _of_special_texts(feature: Feature) -> Problems:
     if not isinstance(feature.keep_missing_codes, bool):
         yield "keep_missing_codes is true or false"
     if feature.keep_missing_codes and not feature.missing:
-        yield "keep_missing_codes goes with missing; list the codes there"
+        yield "keep_missing_codes requires missing; list the codes there"
     stripped = {text.strip() for text in feature.missing}
     if feature.keep_missing_codes and len(stripped) < len(feature.missing):
         yield "a missing code is listed twice; list each once"

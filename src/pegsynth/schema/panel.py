@@ -109,7 +109,7 @@ class Panel:
         if not 1 <= self.most <= MOST_POSITIONS:
             raise _error(f"most must be a whole number from 1 to {MOST_POSITIONS}")
         if self.least not in (0, 1) or (self.least == 0 and self.tables is None):
-            raise _error("least is 0 or 1, and 0 goes with two tables only")
+            raise _error("least is 0 or 1, and 0 requires two tables")
         if self.tables is not None and not self.fixed:
             raise _error(f"the table {self.tables[0]!r} has no features; list them")
         if self.transitions not in ("", POOLED, FOLDED):
@@ -232,7 +232,7 @@ def check_panel(panel: Panel, columns: Sequence[Feature]) -> None:
         if name not in by_name or not by_name[name].modelled:
             raise _error(f"fixed names {name!r}, which is not a modelled feature of this schema")
     if panel.gaps and not time.binned:
-        raise _error(f"gaps go with a time that is a number or a date; {panel.time!r} is ordinal")
+        raise _error(f"gaps require a time that is a number or a date; {panel.time!r} is ordinal")
 
 
 def _error(what: str) -> SchemaError:

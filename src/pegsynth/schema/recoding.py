@@ -85,7 +85,7 @@ class Recoding:
         self._check_numbers()
         self._check_groups()
         if self.level != 1 and self.hierarchy is None:
-            raise SchemaError("level goes with a hierarchy; state one")
+            raise SchemaError("level requires a hierarchy; state one")
         if self.hierarchy is not None:
             self._check_level(self.hierarchy)
 

@@ -140,12 +140,12 @@ class Schema:
             )
         if self.rows_per_unit != 1:
             raise SchemaError(
-                "[table]: rows_per_unit does not go with [panel], which says how many rows of a "
-                "unit count (most); leave it out"
+                "[table]: rows_per_unit cannot be combined with [panel], which says how many rows "
+                "of a unit count (most); remove it"
             )
         if self.analyses or self.tables_wanted:
             raise SchemaError(
-                "[[analyses]] and [[tables_wanted]] do not go with [panel]; leave them out"
+                "[[analyses]] and [[tables_wanted]] cannot be combined with [panel]; leave them out"
             )
         object.__setattr__(self, "unit", self.panel.unit)
         # Structural rules follow from features, which may be others than before.

@@ -120,7 +120,10 @@ def together(look: pl.DataFrame, listed: Mapping[str, Sequence[str]]) -> Iterato
         pairs = look.select(first, second).filter(known).group_by(first, second).len()
         a, b = pairs[first].n_unique(), pairs[second].n_unique()
         if a == b == pairs.height and a > 2:
-            yield second, f"goes with {first!r} one to one: a code and its description? Drop one"
+            yield (
+                second,
+                f"corresponds to {first!r} one to one: a code and its description? Drop one",
+            )
         elif pairs.height == a and a > 2 * b:
             details.append((b, first, second))
         elif pairs.height == b and b > 2 * a:

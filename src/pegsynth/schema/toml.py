@@ -255,7 +255,7 @@ def _read_panel(document: dict[str, Any]) -> Panel | None:
         # Only the codebook of a model says which two tables a folded one comes from.
         return entry.made(Panel, tables=None, least=1)
     if len(names) != _TWO or not entry.flag("wide"):
-        raise entry.error("tables goes with wide = true; describe two tables by [[tables]]")
+        raise entry.error("tables requires wide = true; describe two tables by [[tables]]")
     return entry.made(Panel)
 
 
@@ -283,7 +283,7 @@ def _read_two_tables(listed: list[Any]) -> Panel:
     for entry, keys in zip(entries, (("order", "most", "least"), ("features",)), strict=True):
         for key in keys:
             if key in entry.values:
-                raise entry.error(f"{key} goes with the other table; leave it out here")
+                raise entry.error(f"{key} belongs to the other table; remove it here")
     names = (units.name, rows.name)
     if names[0] == names[1] or not all(map(_FILE_NAME.fullmatch, names)):
         raise entries[0].error(
@@ -335,7 +335,7 @@ def _moments(entry: Entry) -> dict[str, Any]:
     edges = values.get("edges", [])
     if "bins" in values and (edges != PRIVATE or not isinstance(values["bins"], int)):
         raise entry.error(
-            'bins goes with edges = "private" and is a whole number; for bins of a calendar write '
+            'bins requires edges = "private" and is a whole number; for bins of a calendar write '
             'edges = "month", lowest = .. and highest = ..'
         )
     if not isinstance(edges, str | list):
@@ -367,7 +367,7 @@ def _bins(entry: Entry) -> dict[str, Any]:
         return {"edges": (), "lowest": None, "highest": None, "bins": None}
     if isinstance(bins, int) and not private:
         raise entry.error(
-            'bins as a whole number goes with edges = "private"; list the edges, or write '
+            'bins as a whole number requires edges = "private"; list the edges, or write '
             "bins = { lowest = .., highest = .., count = .. }"
         )
     return {

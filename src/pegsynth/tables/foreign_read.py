@@ -46,9 +46,9 @@ def open_foreign(file: File, kind: FileKind, chosen: TableInFile, encoding: str)
             f"{file}: {kind.foreign} file is read from this machine; copy it here first"
         )
     if chosen.table is not None and not kind.tables:
-        raise ParameterError("--table goes with databases and Excel workbooks; leave it out")
+        raise ParameterError("--table requires a database or an Excel workbook; remove it")
     if chosen.query is not None and not kind.queries:
-        raise ParameterError("--query goes with databases; leave it out")
+        raise ParameterError("--query requires a database; remove it")
     asked = Asked(kind.opener, str(file), kind.name, chosen.table, chosen.query, encoding or None)
     part = ForeignPart(asked)
     try:

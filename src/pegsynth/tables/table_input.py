@@ -164,7 +164,7 @@ def named_source(
     """
     if isinstance(data, tuple) and len(data) == _PAIR:
         if table is not None or query is not None:
-            raise ParameterError("--table and --query go with one table; two are given")
+            raise ParameterError("--table and --query require a single table; two are given")
         return TablePair(*(named_source(each) for each in data))
     if isinstance(data, str) and scheme_of(data) in DATABASES:
         return DatabaseTable(data, table=table, query=query, declared_rowwise=rowwise)
@@ -175,7 +175,7 @@ def named_source(
         return TableInFile(str(data), table, query, rowwise)
     if table is not None or query is not None or rowwise:
         raise ParameterError(
-            "--table, --query and --query-is-rowwise go with the address of a database "
+            "--table, --query and --query-is-rowwise require the address of a database "
             "(postgresql://.. or sqlite:///..) and with .duckdb files, --table also with workbooks;"
             " leave them out for other files and dataframes"
         )

@@ -253,7 +253,7 @@ def named_target(output: str, *, table: str | None = None) -> Path | DatabaseTar
             "with --output-table"
         )
     if table is not None:
-        raise ParameterError("--output-table goes with the address of a database as --output")
+        raise ParameterError("--output-table requires the address of a database as --output")
     return Path(output)
 
 

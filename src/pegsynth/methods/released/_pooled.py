@@ -79,12 +79,14 @@ def check_pooled(schema: Schema, options: PegsOnceOptions) -> None:
     folded = 'or state transitions = "folded" in [panel]'
     if options.replicates is not None:
         raise ParameterError(
-            "--replicates does not go with transitions that are pooled over positions; draw tables "
+            "--replicates cannot be combined with transitions that are pooled over positions; "
+            "draw tables "
             f"with noise of their own (--datasets), {folded}"
         )
     if schema.panel is not None and schema.panel.gaps == PRIVATE:
         raise ParameterError(
-            'gaps = "private" does not go with transitions that are pooled over positions; list '
+            'gaps = "private" cannot be combined with transitions that are pooled over positions; '
+            "list "
             f"gaps, leave them out, {folded}"
         )
     pooling = Pooling(schema)

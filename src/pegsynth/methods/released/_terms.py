@@ -201,7 +201,7 @@ def _part(formula: str, term: Term, feature: Feature) -> Part:
         return Part(term.feature, "number", _number(formula, term, feature))
     if feature.binned:
         raise ParameterError(
-            f"analysis {formula!r}: {term.feature!r} is a number; C(..) goes with categories, and "
+            f"analysis {formula!r}: {term.feature!r} is a number; C(..) requires categories, and "
             f"I({term.feature} > 5) compares"
         )
     return Part(term.feature, "categories", term)
