@@ -38,8 +38,9 @@ NOT_SAID = {
 
 
 def pages() -> list[Path]:
-    """Return the pages of the documents, tutorials among them."""
-    return sorted((ROOT / "docs").glob("**/*.md"))
+    """Return the pages that somebody wrote, tutorials among them; the site adds others."""
+    written = (ROOT / "docs").glob("**/*.md")
+    return sorted(page for page in written if "generated" not in page.parts)
 
 
 def findings() -> Iterator[str]:
