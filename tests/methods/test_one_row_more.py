@@ -6,6 +6,9 @@ import polars as pl
 import pytest
 
 from command import pegs
+from pegsynth.errors import BudgetError
+from pegsynth.methods import get
+from pegsynth.privacy import Budget
 from small_release import LEVELS, small_schema, small_table
 
 METHODS = {
@@ -120,3 +123,13 @@ def test_refusals(neighbours, flags):
     ]
     assert said[0] == said[1]
     assert said[0][0] == "2"
+
+
+@pytest.mark.parametrize(("delta", "least"), [(None, 1e-6), (1e-9, 1e-8)])
+def test_a_budget_too_small_for_choices_is_refused_before_anything_is_read(delta, least):
+    """In the middle of a run noise would decide whether a choice is asked for, and refused."""
+    method = get("pegs-once")
+    assert method.settle(small_schema(), Budget(least, delta=delta), method.options())
+    if delta is None:
+        with pytest.raises(BudgetError, match="too small to choose"):
+            method.settle(small_schema(), Budget(least / 10), method.options())

@@ -50,7 +50,7 @@ _Part = TypeVar("_Part")
 _Noise = TypeVar("_Noise", bound=Noisy)
 
 _SLACK = Fraction(1, 10**12)
-_CHOICE_BITS = 40
+CHOICE_BITS = 40
 
 
 @dataclass(frozen=True)
@@ -309,7 +309,7 @@ class PrivacyFilter:
         """
         amount = share * float(self._whole)
         exact = amount / self._unit if self.route == "pure" else math.sqrt(8 * amount) / self._unit
-        epsilon = Fraction(math.floor(exact * (1 << _CHOICE_BITS)), 1 << _CHOICE_BITS)
+        epsilon = Fraction(math.floor(exact * (1 << CHOICE_BITS)), 1 << CHOICE_BITS)
         if epsilon <= 0:
             raise BudgetError("epsilon is too small to choose anything privately; raise it")
         paid = Selection.of(epsilon, count=1, purpose=purpose, candidates=len(scores), among=among)

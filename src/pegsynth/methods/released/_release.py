@@ -17,7 +17,7 @@ import numpy as np
 
 from pegsynth.codec.codec import decode_values
 from pegsynth.errors import BudgetError, ParameterError
-from pegsynth.mechanisms.privacy_filter import Price
+from pegsynth.mechanisms.privacy_filter import CHOICE_BITS, Price
 from pegsynth.methods.base import Plan, Sampler
 from pegsynth.methods.drawn_features import clamped_codes
 from pegsynth.methods.gibbs.order import check_head_count
@@ -106,6 +106,12 @@ class ReleasedFit:
         return self.ready is not None
 
 
+_LEAST_CHOICE = 1e-6
+"""A smaller part of the budget than any choice gets: noise decides which choices a run makes."""
+_LOUDEST_CHOICE = 2.0 * (1 << CHOICE_BITS)
+"""The scale of noise beyond which the filter cannot make a choice."""
+
+
 def settle_released(
     method: str, schema: Schema, budget: Budget, options: PegsOnceOptions
 ) -> ReleasedPlan:
@@ -131,6 +137,9 @@ def settle_released(
                 f"most {MOST_APART} categories; leave these out or use another method"
             )
     allowance = allowance_of(budget)
+    rows = schema.rows_per_unit if schema.panel is None else schema.panel.most
+    if Price(allowance, rows).choice_noise(_LEAST_CHOICE) > _LOUDEST_CHOICE:
+        raise BudgetError("epsilon is too small to choose anything privately; raise it")
     reserved = (Unspent.of(allowance.amount, route=allowance.route),)
     return ReleasedPlan(
         method=method,
