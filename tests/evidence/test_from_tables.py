@@ -138,7 +138,7 @@ def test_a_command_without_any_input_is_refused(home):
 
 def test_a_book_takes_no_run_without_a_guarantee(home):
     done("book", "create", "b.book", "--epsilon", "3")
-    assert "cannot be booked" in refused("release", *TABLES, "-o", "out", "--book", "b.book")
+    assert "nothing to book" in refused("release", *TABLES, "-o", "out", "--book", "b.book")
 
 
 def test_tables_that_contradict_each_other_are_refused(home):

@@ -107,7 +107,7 @@ class ReleasedFit:
 
 
 _LEAST_CHOICE = 1e-6
-"""A smaller part of the budget than any choice gets: noise decides which choices a run makes."""
+"""Less of the budget than choices get; which of them a run makes is decided by noise."""
 _LOUDEST_CHOICE = 2.0 * (1 << CHOICE_BITS)
 """The scale of noise beyond which the filter cannot make a choice."""
 

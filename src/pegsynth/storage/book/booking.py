@@ -36,6 +36,7 @@ from pegsynth.errors import (
 from pegsynth.methods.ledgers import schema_ledger, seeded_ledger, selection_ledger
 from pegsynth.methods.pricing import rows_of_a_unit
 from pegsynth.privacy import Event, Ledger, UnitBound, this_program
+from pegsynth.privacy.noise_events import PublishedCounts
 from pegsynth.storage.book.book_file import Changes, Entry, changing, read_book, spent_line
 from pegsynth.storage.book.book_policy import Cost, added, cost_of, whole_cost
 
@@ -228,6 +229,11 @@ def _cost(
     known = seeded_ledger(known) if seeded else known
     events = (*known.events, *planned)
     cost = cost_of(events, delta=delta)
+    if cost is None and any(isinstance(event, PublishedCounts) for event in events):
+        raise BudgetError(
+            f"{path}: rows from published tables read no confidential table, so there is nothing "
+            "to book; remove --book"
+        )
     if cost is None:
         raise _no_guarantee(path, Ledger(events, (), delta).not_covered)
     return cost
